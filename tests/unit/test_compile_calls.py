@@ -196,6 +196,82 @@ def test_the_function_handles_errors_of_later_calls():
     assert agrees(add, *[(x[:a], x[:b]) for a, b in ((2, 2), (3, 3), (2, 3), (4, 4), (2, 3))]) == 2
 
 
+def or_negative(compute):
+    """The function of arrays that returns compute(*them), or -x where that raises."""
+
+    def f(x, *others):
+        try:
+            return compute(x, *others)
+        except (ArithmeticError, IndexError, TypeError, ValueError):
+            return -x
+
+    return f
+
+
+def scan_over(x, y):
+    return dt.scan(lambda c, both: (c + both[0] * both[1], both[0]), array(0)[0], (x, y))[1]
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x, y: x + y,
+        lambda x, y: dt.stack([x, y])[1],
+        lambda x, y: dt.add(x, dt.sin(y)),
+        lambda x, y: x[y.shape[0] - 2] + x,
+        lambda x, y: dt.reshape(x, (y.shape[0] - 1, -1)),
+        lambda x, y: dt.squeeze(x, axis=0) + y * 2,
+        lambda x, y: dt.ones((y.shape[0] - 2,)) + x,
+        lambda x, y: dt.cond(dt.all(x == x), lambda: x + y, lambda: x),
+        lambda x, y: dt.cond(dt.all(x == x), lambda: x, lambda: y + 1),
+        lambda x, y: dt.while_loop(lambda v: v[0] < 1, lambda v: (v[0] + 1, v[1] * y), (array(0)[0], x))[1],
+        scan_over,
+        dt.export(lambda a, b: a + b, dt.spec(("n",)), dt.spec(("n",))),
+    ],
+)
+def test_the_function_handles_errors_of_the_first_call(compute):
+    f = or_negative(compute)
+    calls = [(x[:a], x[:b]) for a, b in ((3, 2), (3, 3), (1, 5), (3, 2), (4, 4), (4, 2), (6, 4))]
+    agrees(f, *calls)
+
+
+def test_the_function_handles_errors_about_what_it_captures_and_numbers():
+    class Layer:
+        pass
+
+    layer = Layer()
+    f = or_negative(lambda x: x + layer.w)
+    g = dt.compile(f)
+    for n in (2, 3, 2, 4, 3):
+        layer.w = x[:n]
+        assert result(g, x[:3]) == result(f, x[:3])
+    assert agrees(or_negative(lambda x, n: x + dt.ones((n,))), *[(x, n) for n in (3, 6, 3, 5, 6)]) == 3
+    bytes_ = array(1, 2, dtype="uint8")
+    agrees(or_negative(lambda x, n: x + n), *[(bytes_, n) for n in (300, 1, 2, 300, 400, 3, -1)])
+
+    def draws(x, y):
+        try:
+            return x + y
+        except ValueError:
+            return x * dt.random.uniform()
+
+    states = []
+    for h in (draws, dt.compile(draws)):
+        dt.random.seed(3)
+        states.append([(result(h, x[:a], x[:b]), dt.random.default_generator().state) for a, b in ((3, 2), (3, 3))])
+    assert states[0] == states[1]
+
+
+def test_errors_about_dtypes_leave_no_guard():
+    def f(x, n):
+        try:
+            return x & 3
+        except TypeError:
+            return x * 2
+
+    assert agrees(f, *[(x[:n], n) for n in (2, 3, 4)]) == 2
+
+
 def test_an_error_advances_random_numbers_as_eagerly():
     def f(x, bad):
         y = dt.random.uniform((x.shape[0],)) + dt.random.normal((3, 5))[0, 0]
@@ -237,6 +313,47 @@ def test_messages_speak_of_compile():
         program(x[:2])
 
 
+def test_the_reason_compares_with_the_nearest_trace():
+    def f(x, n, scale, flag=False):
+        return x * (n if n < 4 else 2 * n) * (3 if scale > 1 else 1) * (2 if flag else 1)
+
+    g = dt.compile(f)
+    g(x, 1, 0.5), g(x, 5, 0.5), g(x, 2, 0.5), g(x, 7, 0.5), g(x, 7, 2.0), g(x, 3, 2.0)
+    assert [reason.split(",")[0] for reason in g._state.reasons] == [
+        "argument n is 5", "it was made for 4 <= n (here 2)", "it was made for scale (here 2) <= 1",
+        "it was made for 4 <= n (here 3)",
+    ]  # fmt: skip
+    g(x, 8, 2.0, True)
+    assert g._state.reasons[-1] == "argument flag is True, and was False"
+    h = dt.compile(lambda x, way, n: x * len(way) * len(n))
+    h(x, "a", "one"), h(x, "bc", "three"), h(x, "bc", "one")
+    assert h._state.reasons[-1] == "argument n is 'one', and was 'three'"
+    h(x, "a", "four")
+    assert h._state.reasons[-1] == "argument n is 'four', and was 'one'"
+
+
+def test_explain_has_the_reasons_after_the_last_trace():
+    f = dt.compile(lambda x, n: x * len(n))
+    with pytest.warns(UserWarning, match="traced 8 times"):
+        for k in range(10):
+            f(x, "n" * k)
+    assert f.explain(x, "m").count("traced again: argument n is") == 7
+
+
+@pytest.mark.parametrize("options", [{}, {"dynamic": False}])
+def test_arguments_that_hold_themselves_or_are_too_deep(options):
+    own, deep = [x], [x]
+    own.append(own)
+    for _ in range(5000):
+        deep = [deep]
+    f = dt.compile(lambda y: x, **options)
+    for wrong in (own, deep):
+        for call in (f, f.explain, f.warmup):
+            with pytest.raises(ValueError, match=r"^\[compile\] arguments: got a container that holds itself"):
+                call(wrong)
+    f(x)
+
+
 # ---- the default device ------------------------------------------------------------------------------------------
 
 
@@ -264,6 +381,19 @@ def test_arrays_that_a_function_makes_are_on_the_default_device(f):
     assert "runs eagerly" in g.explain(away)
     with pytest.raises(RuntimeError, match="runs eagerly"):
         g.warmup(away)
+
+
+def test_what_runs_eagerly_is_traced_once_for_all_numbers_and_not_for_ever():
+    seen = []
+    f = dt.compile(lambda x, n, name: (seen.append(dt.compile), dt.zeros((3,)) + n)[1])
+    away = dt.ones(3, device="sim:1")
+    with pytest.warns(UserWarning, match="runs eagerly"):
+        for n in range(6):
+            assert f(away, n, "a").tolist() == [n] * 3
+    assert len(seen) == 7
+    for n in range(20):
+        assert f(away, n, "a" * n).tolist() == [n] * 3
+    assert len(f._state.eager) == 8 and len(seen) == 7 + 20 + 7
 
 
 def test_the_default_device_is_a_guard_where_arrays_are_made():

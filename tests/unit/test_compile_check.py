@@ -135,6 +135,18 @@ def test_the_report_has_groups():
     assert "    exp+multiply+add, at " in report[at : at + 400]
 
 
+def test_the_report_has_each_way_to_run_a_trace_once():
+    def sum_of_report(x, y):
+        return dt.exp(x) * 2.0 + y
+
+    f = dt.compile(sum_of_report)
+    for a, b in ((3, 3), (3, 1), (4, 4)):
+        f(dt.ones((a, 4), device="sim:0"), dt.ones((b, 4), device="sim:0"))
+    report = dt.compile_report()
+    mine = report[report.index("sum_of_report: 1 traces") :].splitlines()
+    assert mine[1].startswith("  trace 1 on sim:0 for 2 sets of sizes: groups 1") and "trace 1" not in mine[3]
+
+
 def test_why_nothing_is_a_group():
     """The device's reasons are told where it claims no node at all, too."""
     x, _ = operands("sim:0", 3, 3)

@@ -1,5 +1,6 @@
 """dovetail.compile: what may be compiled, containers as arguments and results, copies and pickle."""
 
+import abc
 import collections
 import copy
 import functools
@@ -153,6 +154,55 @@ def test_results_are_of_their_own_types(make):
     assert parts(program(array(5))) == parts(make(array(6)))
 
 
+def test_slices_sets_and_numbers_of_numpy_are_results_as_they_are():
+    def f(x, n):
+        return slice(x.shape[0], n), slice(x, None), frozenset({n, "a"}), (np.float32(3), n), [np.int8(n), None]
+
+    g = dt.compile(f)
+    for k, n in ((2, np.float32(0.1)), (3, np.float32(0.2)), (3, np.int16(7)), (2, np.float64(0.1)), (2, 4)):
+        x = dt.arange(k)
+        (one, two, *rest), (first, _, *others) = g(x, n), f(x, n)
+        assert one == first and type(one.stop) is type(n) and two.start is x
+        types, wanted = ([*map(type, numbers + tuple(more))] for _, numbers, more in (rest, others))
+        assert rest == others and types == wanted
+
+
+def test_returned_numbers_of_numpy_are_guards_by_type_alone():
+    f = dt.compile(lambda x, n: (x * n, n))
+    for n in (np.float32(0.1), np.float32(0.2), np.float64(0.3), np.float32(0.4)):
+        m = f(array(1), n)[1]
+        assert m == n and type(m) is type(n)
+    assert len(f._state.traces) == 2
+
+
+@pytest.mark.parametrize("text", [str, repr, lambda x: f"x is {x}", lambda x: {"a": [f"{x + 1:}"]}])
+def test_the_text_of_a_traced_array_is_no_result(text):
+    for traced in (lambda: dt.compile(text)(array(1)), lambda: dt.export(text, array(1))):
+        with pytest.raises(TypeError, match=r"got the text '.*<traced float32\[1\] of .*make text of it outside"):
+            traced()
+    assert dt.compile(lambda x: (print(x), "<traced>")[1])(array(1)) == "<traced>"
+
+
+def test_messages_about_results_and_arrays_are_those_of_compile_and_array():
+    class Row(tuple):
+        pass
+
+    def row(x):
+        made = Row((x,))
+        made.name = "a"
+        return made
+
+    for wrong in (lambda x: {1: x}, lambda x: {"\ud800": x}, row):
+        with pytest.raises((TypeError, ValueError), match=r"^\[compile\] .*result: got"):
+            dt.compile(wrong)(array(1))
+    for wrong in (lambda x: x.foo, lambda x: hash(x), lambda x: x + object(), lambda x: x < "a"):
+        with pytest.raises((TypeError, AttributeError)) as eager:
+            wrong(array(1))
+        with pytest.raises(eager.type) as compiled:
+            dt.compile(wrong)(array(1))
+        assert str(compiled.value) == str(eager.value)
+
+
 @pytest.mark.parametrize("make", MADE.values(), ids=MADE)
 def test_arguments_are_of_their_own_types(make):
     seen = []
@@ -259,6 +309,16 @@ class Methods:
 
 class Derived(Methods):
     w = array(5)
+
+
+def test_an_abstract_method_stays_one():
+    class Layer(abc.ABC):
+        @dt.compile
+        @abc.abstractmethod
+        def forward(self, x): ...
+
+    with pytest.raises(TypeError, match=r"abstract method '?forward"):
+        Layer()
 
 
 def test_static_and_class_methods():

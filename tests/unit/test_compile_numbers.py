@@ -1,8 +1,13 @@
 """dovetail.compile: numbers among the arguments, sizes, and what Python does with them."""
 
+import collections
+import json
 import math
+import pickle
+import random
 import struct
 import warnings
+from decimal import Decimal
 from fractions import Fraction
 
 import dovetail as dt
@@ -51,6 +56,52 @@ def agrees(f, *calls, most=8):
 
 
 x = array(1.0, 2.0, 3.0)
+
+# ---- what takes only numbers of Python ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x, n: x * json.loads(json.dumps({"n": n}))["n"],
+        lambda x, n: x * float(Decimal(n)),
+        lambda x, n: x * pickle.loads(pickle.dumps(n)),
+        lambda x, n: x * type(n)(3),
+        lambda x, n: x * len(collections.deque([1, 2], maxlen=n)),
+        lambda x, n: x * random.Random(n).random(),
+        lambda x, n: x * float(np.random.default_rng(n).random()),
+        lambda x, n: x + dt.random.Generator(n).normal((3,)),
+        lambda x, n: dt.tensordot(x, x, axes=n),
+    ],
+)
+def test_code_that_takes_only_ints_of_python(compute):
+    calls = [(x, n, s) for n, s in ((1, 0.5), (0, 0.25), (1, 0.125), (2, 2.0), (0, 1.0))]
+    traces_of_two = agrees(lambda x, n, s: compute(x, n) * s, *(c for c in calls if c[1] < 2))
+    assert traces_of_two == 2  # s stays a number of the program
+    agrees(lambda x, n, s: compute(x, n) * s, *calls)
+
+
+def test_code_that_takes_only_floats_of_python():
+    def f(x, n, s):
+        return x[:n] * json.loads(json.dumps([s]))[0]
+
+    calls = [(x, n, s) for n, s in ((3, 0.5), (3, 0.25), (2, 0.5), (2, 0.5))]
+    assert agrees(f, *calls) == 3
+    g = dt.compile(f)
+    g(x, 3, 0.5), g(x, 3, 0.25)
+    assert "argument s is 0.25, and was 0.5" in g.explain(x, 3, 0.25)
+    assert "note: ints and floats among the arguments are guards by their values" in g.explain(x, 3, 0.5)
+    assert "Object of type Number is not JSON serializable" in g.explain(x, 3, 0.5)
+
+
+def test_an_error_of_the_function_makes_no_guards_of_numbers():
+    def f(x, n, s):
+        return dt.reshape(x, (2, n)) * s
+
+    y = dt.arange(8.0)
+    calls = ((2, 1, 0.5), (2, 5, 2.0), (2, 1, 3.0), (4, 2, 4.0), (6, 3, 5.0), (6, 7, 5.0), (8, 4, 6.0))
+    assert agrees(f, *[(y[:k], n, s) for k, n, s in calls]) == 2
+
 
 # ---- text and hashes ---------------------------------------------------------------------------------------------
 

@@ -243,6 +243,19 @@ def test_a_guard_names_its_line():
     assert line_of(fn, "looks at the size") in str(raised.value)
 
 
+def test_an_error_that_the_function_handles_leaves_a_guard():
+    def f(x, y):
+        try:
+            return x @ y
+        except ValueError:
+            return -x
+
+    program = dt.export(f, dt.ones((2, 3)), dt.ones((4, 5)))
+    assert program(dt.ones((2, 3)), dt.ones((4, 5))).shape == (2, 3)
+    with pytest.raises(ValueError, match=rf"{line_of(f, 'x @ y')}, where a call raises an error; export"):
+        program(dt.ones((2, 3)), dt.ones((3, 5)))
+
+
 # ---- errors ------------------------------------------------------------------------------------------------------
 
 READS = {

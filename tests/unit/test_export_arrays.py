@@ -200,3 +200,12 @@ def test_keys_of_symbolic_sizes_follow_them():
     for shape in ((2, 3), (6, 9)):
         x = dt.asarray(draw(*shape))
         same(program(x), eager(fn, x))
+
+
+@pytest.mark.parametrize("part", [dt.real, dt.imag, lambda x: x.real, lambda x: x.imag])
+def test_parts_of_complex_arrays_are_refused(part):
+    x = dt.asarray([1 + 2j, 3j])
+    for traced in (lambda: dt.export(part, x), lambda: dt.compile(part)(x), lambda: dt.compile(lambda: part(x))()):
+        with pytest.raises(NotImplementedError, match=r"\[(real|imag)\] of a complex .*take the part outside"):
+            traced()
+    assert part(x).dtype == "float32"

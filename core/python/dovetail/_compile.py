@@ -14,6 +14,7 @@ from typing import Any
 from dovetail import _core
 from dovetail._compile_arguments import children, leaves, with_arrays
 from dovetail._compile_graph import RunsEagerly
+from dovetail._compile_misses import find_symbols, first_that_works, reason_of, ways
 from dovetail._compile_trace import Bound, Traced, trace
 from dovetail._core import Array
 from dovetail._devices import device as to_device
@@ -24,6 +25,10 @@ __all__ = ["compile", "compile_report"]
 MOST_TRACES = 8  # of one function (of one object's method); what needs more runs eagerly
 MANY_OBJECTS = 32  # among the arguments, one after the other: a warning
 _NO_FUNCTION: Any = object()
+_KEPT = (  # of the function
+    "__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__type_params__",
+    "__isabstractmethod__",
+)  # fmt: skip
 
 CompiledFunction = _core.CompiledFunction
 _all: weakref.WeakSet[Any] = weakref.WeakSet()  # compiled functions
@@ -42,6 +47,8 @@ class _State:
     traces: list[Traced] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)  # why there was a further trace
     symbols: set[str] = field(default_factory=set)  # ints among the arguments that are no guards
+    way: int = 0  # the first of ways() that has not failed
+    why_way: str = ""  # it is not the first of all
     seconds: float = 0.0  # of tracing
     gone: int = 0  # programs that were made for objects which are gone
     eager_calls: int = 0
@@ -122,7 +129,7 @@ def _made(state: _State) -> Any:
         state.fn, _missed, named, p["n_positional_only"], p["n_positional"], p["extra"], p["extra_keywords"],
         state.options["capture"],
     )  # fmt: skip
-    for name in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__type_params__"):
+    for name in _KEPT:
         if hasattr(state.fn, name):
             setattr(compiled, name, getattr(state.fn, name))
     compiled._state = state
@@ -178,7 +185,7 @@ def _missed(
     if not _is_eager(state, bound):
         if state.lock.acquire(blocking=False):  # else another thread traces, and may wait for this one
             try:
-                if known == len(state.traces) and known < MOST_TRACES:
+                if known == len(state.traces) and known + len(state.eager) < MOST_TRACES:
                     _trace(compiled, state, bound, why, pinned=refused, is_call=True)
             except RunsEagerly as reason:
                 state.eager.append(_eager_key(bound))
@@ -189,7 +196,7 @@ def _missed(
         if done:
             return result
         if len(state.traces) >= MOST_TRACES:
-            _warn_once(state, _most(state, _reason(compiled, state, bound, why)))
+            _warn_once(state, _most(state, reason_of(compiled, state, bound, why)))
     state.eager_calls += 1
     positional, named = bound.call(list(values))
     return state.fn(*positional, **named)
@@ -211,7 +218,9 @@ def _forget_dead(compiled: Any, state: _State) -> None:
 
 
 def _eager_key(bound: Bound) -> Any:
-    return bound.facts(), to_device(None)
+    """What the arguments are, but for the values of numbers."""
+    facts = {path: fact[:2] if fact[:2] == ("value", "int") else fact for path, fact in bound.facts().items()}
+    return facts, to_device(None)
 
 
 def _is_eager(state: _State, bound: Bound) -> bool:
@@ -219,9 +228,10 @@ def _is_eager(state: _State, bound: Bound) -> bool:
 
 
 def _bound(state: _State, values: Sequence[Any], n_extra: int, keywords: Sequence[str]) -> Bound:
-    p = state.parameters
+    p, is_method = state.parameters, state.instance is not None
+    leaves(values[is_method:])  # which refuses what is nested too deep
     names = [*p["names"], *(f"args[{i}]" for i in range(n_extra)), *keywords]
-    return Bound(names, values, p["n_positional"], len(p["names"]), n_extra, keywords, state.instance is not None)
+    return Bound(names, values, p["n_positional"], len(p["names"]), n_extra, keywords, is_method)
 
 
 def _trace(
@@ -235,15 +245,20 @@ def _trace(
     is_call: bool = False,
 ) -> Traced:
     """As _compile_trace.trace()."""
-    reason = _reason(compiled, state, bound, why)
-    _find_symbols(state, bound)
+    reason = reason_of(compiled, state, bound, why)
+    find_symbols(state, bound)
     skipped = int(bound.weak_self)
     names, first = bound.names[skipped:], bound.values[skipped:]
     dynamic = False if pinned else state.options["dynamic"]
     marks = marks_of_arguments(dynamic, names, first, "compile", children)
-    symbols = set() if pinned else state.symbols
     start = time.perf_counter()
-    program, traced = trace(state.fn, bound, symbols, marks, state.options, specs or {}, pinned, is_call)
+    program, traced = first_that_works(
+        state,
+        [(2, None)] if pinned else ways(state, bound),
+        lambda symbols, is_last: trace(
+            state.fn, bound, symbols, marks, state.options, specs or {}, pinned, is_call and is_last
+        ),
+    )
     state.seconds += time.perf_counter() - start
     if state.traces:
         state.reasons.append(reason)
@@ -257,59 +272,6 @@ def _trace(
     state.traces.append(traced)
     _core.add_compiled_program(compiled, program)
     return traced
-
-
-def _find_symbols(state: _State, bound: Bound) -> None:
-    """An int is a guard by its value; the second value of it makes it a number of the program."""
-    if state.options["dynamic"] is False:
-        return
-    numpy_integers = {
-        path
-        for path, value in zip(bound.names, bound.values)
-        if type(value) is not int and hasattr(type(value), "dtype") and hasattr(type(value), "__index__")
-        and not isinstance(value, Array)
-    }  # fmt: skip
-    state.symbols |= numpy_integers
-    facts = bound.facts()
-    for traced in state.traces:
-        for path, fact in facts.items():
-            before = traced.facts.get(path)
-            if before and fact[:2] == before[:2] == ("value", "int") and fact[2] != before[2]:
-                state.symbols.add(path)
-
-
-def _reason(compiled: Any, state: _State, bound: Bound, why: str) -> str:
-    """What differs from the last trace."""
-    if why:
-        return why
-    if not state.traces:
-        return "the first call"
-    before, now = state.traces[-1].autocast, _core.autocast_dtype(state.traces[-1].device)
-    if before != now:
-        return f"dovetail.autocast lowers to {now or 'nothing'}, and lowered to {before or 'nothing'}"
-    facts, last = bound.facts(), state.traces[-1].facts
-    for path in [*last, *(p for p in facts if p not in last)]:
-        before, now = last.get(path), facts.get(path)
-        if before != now:
-            return f"argument {path} is {_shown(now)}, and was {_shown(before)}"
-    at = _core.failing_step(
-        compiled, state.traces[-1].program, tuple(bound.values), bound.n_extra, tuple(bound.keywords)
-    )
-    if at < 0:
-        return "an array is at two places among what the function reads, and was not, or the other way round"
-    return f"{state.traces[-1].watched[at]}, which the function reads, is not what it was"
-
-
-def _shown(fact: Any) -> str:
-    if fact is None:
-        return "not there"
-    if fact[0] == "array":
-        return f"an array of {fact[1]} with {fact[2]} axes on {fact[3]}"
-    if fact[0] == "same":
-        return f"the array of {fact[1]}"
-    if fact[0] == "value":
-        return repr(fact[2])
-    return f"another {fact[1]}" if fact[0] == "object" else f"a {fact[0]}" + (f" of {fact[1:]}" if fact[1:] else "")
 
 
 def _warn_once(state: _State, text: str) -> None:
@@ -454,13 +416,13 @@ def _explain(self: Any, *args: Any, **kwargs: Any) -> str:
 
     It traces where no program fits, and runs nothing. Raises what the function raises.
     """
-    from dovetail._compile_report import explanation
+    from dovetail._compile_report import explanation, traces_of
 
     state: _State = self._state
     try:
         traced, arrays, integers, reals, steps = _prepared(self, state, args, kwargs)
     except RunsEagerly as why:
-        return f"[compile] {state.name} runs eagerly for arguments as these: {why}"
+        return "\n".join([f"[compile] {state.name} runs eagerly for arguments as these: {why}", *traces_of(state)])
     return explanation(state, traced, _shapes_of(traced, arrays), integers, reals, steps)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import is_dataclass
 from enum import Enum
 from io import IOBase
@@ -74,10 +74,10 @@ def _is_numpy_number(x: Any) -> bool:
     return numpy is not None and isinstance(x, numpy.generic)
 
 
-def facts_of(value: Any, path: str, facts: dict[str, Any], arrays: dict[int, str]) -> None:
+def facts_of(value: Any, path: str, facts: dict[str, Any], arrays: dict[int, str], with_floats: bool) -> None:
     """What a program depends on in an argument, by path: for messages, and to see which ints change.
 
-    `arrays`: by id, where one was met.
+    `arrays`: by id, where one was met. with_floats: it depends on the values of floats, too.
     """
     found = children(value, path)
     value = number_of(value)
@@ -89,10 +89,10 @@ def facts_of(value: Any, path: str, facts: dict[str, Any], arrays: dict[int, str
     elif found is not None:
         facts[path] = (type(value).__name__, *(key for key, _, _ in found[1]))
         for _, where, part in found[1]:
-            facts_of(part, where, facts, arrays)
-    elif type(value) is float:
+            facts_of(part, where, facts, arrays, with_floats)
+    elif type(value) is float and not with_floats:
         facts[path] = ("float",)
-    elif is_value(value):
+    elif type(value) is float or is_value(value):
         facts[path] = ("value", type(value).__name__, value)
     else:
         facts[path] = ("object", type(value).__name__, id(value))
@@ -128,7 +128,10 @@ def with_arrays(values: Sequence[Any]) -> tuple[list[Any], dict[int, Spec]]:
 class Arguments:
     """Replaces the arguments of a call by tracers, and notes what they must be for the program."""
 
-    def __init__(self, graph: CompileGraph, symbols: set[str], marks: dict[str, Any], specs: dict[int, Spec]):
+    def __init__(
+        self, graph: CompileGraph, symbols: Set[str] | None, marks: dict[str, Any], specs: dict[int, Spec]
+    ):
+        """symbols: the ints that are numbers of the program, by path, as all floats are; None: no numbers are."""
         self.graph, self.symbols, self.marks, self.specs = graph, symbols, marks, specs
         self.parts: list[Part] = []
         self.numbers: list[Any] = []  # that a call gives
@@ -145,9 +148,9 @@ class Arguments:
         if isinstance(x, Array):
             return self._array(x, path)
         kind = type(number_of(x))
-        if kind is float and not self.graph.is_pinned:
+        if kind is float and self.symbols is not None:
             return self._number("real", x, path)
-        if kind is int and path in self.symbols and in_table(number_of(x)):
+        if kind is int and self.symbols and path in self.symbols and in_table(number_of(x)):
             return self._number("integer", x, path)
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(x, numpy.ndarray):
@@ -207,10 +210,10 @@ class Arguments:
         self.graph._expressions[entry] = ("attribute", is_real, int(is_real), number, None)
         self.parts.append((kind, number, type(x), NO_KEYS))
         self.numbers.append(x)
-        if not _is_numpy_number(x):
-            return Number(self.graph, entry, x)
-        made = NumpyNumber(self.graph, entry, x)
-        self._foreign.append((len(self.parts) - 1, made))
+        made = NumpyNumber(self.graph, entry, x) if _is_numpy_number(x) else Number(self.graph, entry, x)
+        if isinstance(made, NumpyNumber):
+            self._foreign.append((len(self.parts) - 1, made))
+        self.graph.numbers_of_call.append(made)
         return made
 
     def finish(self) -> None:
@@ -234,8 +237,19 @@ class Arguments:
 
 
 def leaves(values: Sequence[Any]) -> list[Any]:
+    """What the containers among the values hold. Raises ValueError where one holds itself."""
+    try:
+        return _leaves(values)
+    except RecursionError:
+        raise ValueError(
+            "[compile] arguments: got a container that holds itself, or is nested deeper than Python's recursion "
+            "limit, expected one of a depth that can be searched"
+        ) from None
+
+
+def _leaves(values: Sequence[Any]) -> list[Any]:
     found: list[Any] = []
     for x in values:
         parts = children(x, "")
-        found += [x] if parts is None else leaves([part for _, _, part in parts[1]])
+        found += [x] if parts is None else _leaves([part for _, _, part in parts[1]])
     return found

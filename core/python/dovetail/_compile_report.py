@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dovetail._compile import _State
     from dovetail._compile_trace import Traced
 
-__all__ = ["dump", "explanation", "report"]
+__all__ = ["dump", "explanation", "report", "traces_of"]
 
 
 def explanation(
@@ -33,7 +33,7 @@ def explanation(
     core = traced.program
     names = [name for name, _, _ in core.inputs]
     lines = [f"[compile] {state.name}: {len(state.traces)} traces{_gone(state)}, {1000 * state.seconds:.1f} ms"]
-    lines += [f"  traced again: {reason}" for reason in state.reasons]
+    lines += traces_of(state)
     lines += [f"  autocast to {traced.autocast}"] if traced.autocast else []
     lines += [f"  captured: {name}" for name in traced.captured]
     lines += [f"  writes to: {name}" for name in traced.written]
@@ -46,6 +46,11 @@ def explanation(
 
 def _gone(state: _State) -> str:
     return f" and {state.gone} for objects that are gone" if state.gone else ""
+
+
+def traces_of(state: _State) -> list[str]:
+    """Why there was more than one trace."""
+    return [f"  traced again: {reason}" for reason in state.reasons]
 
 
 def _text(core: Any, name: str, integers: Sequence[int], reals: Sequence[float]) -> str:
@@ -95,12 +100,16 @@ def _launches(core: Any, steps: tuple[int, int, list, list]) -> Iterator[str]:
 
 
 def _groups(state: _State) -> Iterator[str]:
-    """How devices run its programs: a line for each way, and one for each group."""
+    """How devices run its programs: a line for each way, of any number of sets of sizes, and one for each group."""
     for i, traced in enumerate(state.traces):
+        ways: dict[Any, list[float]] = {}
         for device, seconds, alone, groups in _core.groups_of(traced.program):
+            ways.setdefault((device, alone, tuple(groups)), []).append(seconds)
+        for (device, alone, groups), times in ways.items():
+            sizes = f" for {len(times)} sets of sizes" if len(times) > 1 else ""
             yield (
-                f"  trace {i + 1} on {device}: groups {len(groups)}, nodes by themselves {alone}, made in "
-                f"{1000 * seconds:.1f} ms"
+                f"  trace {i + 1} on {device}{sizes}: groups {len(groups)}, nodes by themselves {alone}, made in "
+                f"{1000 * sum(times):.1f} ms"
             )
             for (name, where), n in Counter(groups).items():
                 yield f"    {f'{n} times ' if n > 1 else ''}{name}" + (f", at {where}" if where else "")
@@ -114,7 +123,7 @@ def report(functions: Sequence[tuple[_State, Sequence[str]]]) -> str:
         eager = f", {state.eager_calls} eager calls" if state.eager_calls else ""
         traces = f"{len(state.traces)} traces{_gone(state)}"
         lines.append(f"{state.name}: {traces} in {1000 * state.seconds:.1f} ms{eager}")
-        lines += [f"  traced again: {reason}" for reason in state.reasons]
+        lines += traces_of(state)
         lines += _groups(state)
         lines += [f"  {n} times {text}" if n > 1 else f"  {text}" for text, n in Counter(captures).items()]
     return "\n".join([*(lines or ["no compiled functions"]), *_toolchains()])

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from dovetail import _captures, _core
 from dovetail import _pytree as pytree
-from dovetail._compile_arguments import NO_KEYS, Arguments, Part, facts_of, is_value, leaves, number_of
+from dovetail._compile_arguments import NO_KEYS, Arguments, Part, facts_of, is_value, leaves
 from dovetail._compile_graph import CompileGraph, RunsEagerly
 from dovetail._core import Array, recording_on
 from dovetail._function_trace import Spec, device_of, run_recorded
+from dovetail._numpy_number import NumpyNumber
 from dovetail._tracer import ArrayTracer, TraceError
 from dovetail.schema.number import Number
 
@@ -39,12 +40,13 @@ class Bound:
         named = zip(self.names[self.n_positional : self.n_named], values[self.n_positional : self.n_named])
         return positional, dict(named) | dict(zip(self.keywords, values[end:], strict=True))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, with_floats: bool = False) -> dict[str, Any]:
+        """As facts_of."""
         facts: dict[str, Any] = {}
         arrays: dict[int, str] = {}
         for i, (value, path) in enumerate(zip(self.values, self.names, strict=True)):
             if not (self.weak_self and i == 0):
-                facts_of(value, path, facts, arrays)
+                facts_of(value, path, facts, arrays, with_floats)
         return facts
 
 
@@ -54,6 +56,7 @@ class Traced:
 
     program: Any  # _core.Program
     facts: dict[str, Any]  # of the arguments, by path: what the program was made for
+    symbols: Set[str] | None  # as Arguments had them
     shapes: list[tuple[int, ...]]
     captured: list[str]
     written: list[str]
@@ -89,7 +92,10 @@ class _Results:
         return len(self.outputs) - 1
 
     def add(self, x: Any, path: str) -> None:
-        x = number_of(x)
+        if isinstance(x, NumpyNumber):
+            kind, x.was_seen = type(x.original), True  # so that its type is a guard
+            self.parts.append(("made", 1, lambda number: kind(*number), NO_KEYS))
+            x = x.plain()
         if isinstance(x, Number):
             self.parts.append(("real" if x.is_real else "integer", self.graph.number_value(x), None, NO_KEYS))
         elif isinstance(x, Array):
@@ -97,9 +103,17 @@ class _Results:
         elif any(x is known for _, known in self.arguments.objects.values()):
             number = next(n for n, known in self.arguments.objects.values() if x is known)
             self.parts.append(("object", number, None, NO_KEYS))
+        elif type(x) in (slice, frozenset):
+            held = x if type(x) is frozenset else (x.start, x.stop, x.step)
+            make = frozenset if type(x) is frozenset else lambda ends: slice(*ends)
+            self.parts.append(("made", len(held), make, NO_KEYS))
+            for part in held:
+                self.add(part, path)
         elif isinstance(x, (float, type)) or is_value(x):
+            if isinstance(x, str):
+                self.graph.expect_no_text(x, path)
             self.parts.append(("value", 0, x, NO_KEYS))
-        elif (found := pytree.children(x, path)) is not None:
+        elif (found := pytree.children(x, path, "compile")) is not None:
             kind, items, make = found
             builtin = type(x) in (tuple, list, dict)
             keys = [key for key, _, _ in items] if kind == "dict" else NO_KEYS
@@ -133,7 +147,7 @@ class _Results:
 def trace(
     fn: Any,
     bound: Bound,
-    symbols: set[str],
+    symbols: Set[str] | None,
     marks: dict[str, Any],
     options: dict[str, Any],
     specs: dict[int, Spec],
@@ -142,9 +156,10 @@ def trace(
 ) -> tuple[Any, Traced]:
     """Runs fn on tracers: a _core.CompiledProgram, and what is known of it, which keeps no object of the caller's.
 
-    options: of dovetail.compile. specs: by the id of an array without elements, what it stands for. pinned: all
-    numbers and sizes are Python's. is_call: the trace is a part of a call, whose draws of random numbers happen
-    where fn raises. Raises what fn raises, TraceError for what a program cannot do, and RunsEagerly.
+    symbols: as Arguments has them. options: of dovetail.compile. specs: by the id of an array without elements,
+    what it stands for. pinned: sizes are Python's, as numbers are without symbols. is_call: the trace is a part of
+    a call, whose draws of random numbers happen where fn raises. Raises what fn raises, TraceError for what a
+    program cannot do, and RunsEagerly.
     """
     graph = CompileGraph(_core.ProgramBuilder(), getattr(fn, "__qualname__", None) or type(fn).__name__, None)
     graph.is_pinned = pinned
@@ -180,11 +195,11 @@ def _traced(
     positional, named = bound.call(values)
     before = _search(fn, arguments)
     result = _result(graph, fn, positional, named, is_call)
-    arguments.finish()
     arguments.expect_unchanged()
     results = _Results(graph, arguments)
     with recording_on(graph):
         results.add(result, "result")
+    arguments.finish()
     written = [
         (i, results.output(tracer._id))
         for i, (x, value, _) in enumerate(graph.inputs)
@@ -231,7 +246,7 @@ def _traced(
         from dovetail._compile_report import dump
 
         dump(folder, graph.name, program, compiled.program, arguments.numbers_of_call())
-    facts = bound.facts()
+    facts = bound.facts(arguments.symbols is None)
     names = [found.get(i, name) for i, (_, _, name) in enumerate(graph.inputs)]
     notes = [f"{names[i]}: no path leads to it, so that another array in its place is not seen" for i in kept]
     left = captured.left()
@@ -240,6 +255,7 @@ def _traced(
     return compiled, Traced(
         compiled.program,
         facts,
+        arguments.symbols,
         shapes,
         [f"{name}, as {graph.inputs[i][2]}" for i, name in found.items()],
         writes,

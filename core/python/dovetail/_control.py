@@ -26,7 +26,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], /
     pred = _Trees("cond", pred, "pred")
     graph = recording_graph([*given.leaves, *pred.leaves])
     if graph is not None:
-        return _record_cond(graph, pred, given, true_fn, false_fn)
+        return graph.recorded(_record_cond, pred, given, true_fn, false_fn)
     device = _device_of([*given.leaves, *pred.leaves])
     arrays = given.arrays(device)
     truth = _truth("cond", pred.value(pred.arrays(device)), "pred")
@@ -48,7 +48,7 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     start = _Trees("while_loop", init, "init")
     graph = recording_graph(start.leaves)
     if graph is not None:
-        return _record_while(graph, cond_fn, body_fn, start)
+        return graph.recorded(_record_while, cond_fn, body_fn, start)
     device = _device_of(start.leaves)
     carry = start.arrays(device)
     types = start, list(map(_type, carry))
@@ -69,7 +69,7 @@ def scan(f: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: int | 
     start, given = _Trees("scan", init, "init"), _Trees("scan", xs, "xs")
     graph = recording_graph([*start.leaves, *given.leaves])
     if graph is not None:
-        return _record_scan(graph, f, start, given, length)
+        return graph.recorded(_record_scan, f, start, given, length)
     device = _device_of([*start.leaves, *given.leaves])
     carry, arrays = start.arrays(device), given.arrays(device)
     rounds = _length(given, arrays, length)

@@ -181,6 +181,8 @@ def _output(graph: FunctionGraph, outputs: list[int], x: Any, path: str) -> pytr
     if numpy is not None and isinstance(x, numpy.generic):
         x = x.item()
     if type(x) in _PLAIN:
+        if isinstance(x, str):
+            graph.expect_no_text(x, path)
         return _constant(x, path)
     if numpy is not None and isinstance(x, numpy.ndarray):
         from dovetail._creation import asarray

@@ -220,7 +220,8 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Seque
 def _contracted(
     x1: Array, x2: Array, axes: int | tuple[Sequence[int], Sequence[int]]
 ) -> tuple[list[int], list[int]]:
-    if isinstance(axes, int):
+    if hasattr(type(axes), "__index__"):
+        axes = index(axes)
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
             raise ValueError(f"[tensordot] axes: expected 0 to {min(x1.ndim, x2.ndim)}, got {axes}")
         return list(range(x1.ndim - axes, x1.ndim)), list(range(axes))

@@ -49,21 +49,23 @@ class Node:
 Tree = Leaf | Constant | Node
 
 
-def children(x: Any, path: str) -> tuple[str, list[tuple[Any, str, Any]], Callable[[list[Any]], Any]] | None:
+def children(
+    x: Any, path: str, front: str = "export"
+) -> tuple[str, list[tuple[Any, str, Any]], Callable[[list[Any]], Any]] | None:
     """The kind of a container, (key, path, value) of its parts, and what makes one; None for everything else.
 
     What is made is of the type of x, and runs no code of it. Raises TypeError for a dict with keys that are no
-    strings, and for a tuple, list or dict with further attributes, which no program keeps.
+    strings, and for a tuple, list or dict with further attributes, which no program keeps. front: for messages.
     """
     kind = type(x)
     if isinstance(x, (tuple, list, dict)):
         if kind not in (tuple, list, dict) and (further := attributes(x)):
             raise TypeError(
-                f"[export] {path}: got a {kind.__name__} with the attribute {next(iter(further))!r}, expected one "
+                f"[{front}] {path}: got a {kind.__name__} with the attribute {next(iter(further))!r}, expected one "
                 "without attributes of its own, or a dataclass"
             )
         if isinstance(x, dict):
-            return "dict", [(k, f"{path}[{k!r}]", v) for k, v in _items(x, path)], _maker_of_dict(x)
+            return "dict", [(k, f"{path}[{k!r}]", v) for k, v in _items(x, path, front)], _maker_of_dict(x)
         if isinstance(x, list):
             return "list", [(i, f"{path}[{i}]", v) for i, v in enumerate(list.__iter__(x))], _maker_of_list(kind)
         names = getattr(x, "_fields", None)
@@ -77,12 +79,12 @@ def children(x: Any, path: str) -> tuple[str, list[tuple[Any, str, Any]], Callab
     return None
 
 
-def _items(x: dict[Any, Any], path: str) -> list[tuple[str, Any]]:
+def _items(x: dict[Any, Any], path: str, front: str) -> list[tuple[str, Any]]:
     items = [(key, dict.__getitem__(x, key)) for key in x]
     for key, _ in items:
         if not isinstance(key, str):
-            raise TypeError(f"[export] {path}: got a dict with the key {key!r}, expected strings as keys")
-        expect_text(key, f"a key of {path}")
+            raise TypeError(f"[{front}] {path}: got a dict with the key {key!r}, expected strings as keys")
+        expect_text(key, f"a key of {path}", front)
     return items
 
 
@@ -120,12 +122,12 @@ def _maker_of_dict(x: dict[Any, Any]) -> Callable[[list[Any]], Any]:
     return make
 
 
-def expect_text(x: str, path: str) -> None:
+def expect_text(x: str, path: str, front: str = "export") -> None:
     """Raises ValueError for a string that UTF-8, and so the program's JSON, cannot spell."""
     try:
         x.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"[export] {path}: got {x!r}, expected a string without lone surrogates") from None
+        raise ValueError(f"[{front}] {path}: got {x!r}, expected a string without lone surrogates") from None
 
 
 def flatten(x: Any, path: str, leaf: Callable[[Any, str], Tree]) -> Tree:

@@ -70,11 +70,21 @@ class FunctionGraph(Graph):
         self.fixed: set[tuple[int, int]] = set()  # (value, axis) of inputs whose size is always the same
         self._captured: dict[int, tuple[Array, ArrayTracer]] = {}
         self._all: list[FunctionGraph] = [self]  # with the nested ones, which share the list
+        self.numbers_of_call: list[Number] = []  # those that each call gives
+        self.texts: set[str] = set()  # of tracers; shared as _all is
 
     def end(self) -> None:
         """The trace is over: whatever still uses its values gets an error."""
         for graph in self._all:
             graph.builder = _Ended(self.front, self.name)
+
+    def expect_no_text(self, x: str, path: str) -> None:
+        """Raises TraceError for a result that has the text of a traced array in it."""
+        if any(text in x for text in self.texts):
+            raise TraceError(
+                f"[{self.front}] {path}: got the text {x!r}, which stands for an array whose elements are known "
+                "only when the program runs; return the array, and make text of it outside"
+            )
 
     def is_of_trace(self, graph: Any) -> bool:
         """Whether a graph is this one or nested in it."""
@@ -103,6 +113,13 @@ class FunctionGraph(Graph):
     def guard(self, comparison: str, a: int, b: int, note: str = "") -> None:
         self.builder.at(f"{user_line()}, {note}" if note else user_line())
         self.builder.guard(comparison, a, b)
+
+    def refused(self) -> None:
+        outermost, note = self._all[0], "where a call raises an error"
+        outermost.builder.at(f"{user_line()}, {note}")
+        outermost.builder.fix_sizes()
+        for number in outermost.numbers_of_call:
+            number.pin(note)
 
     def expect_value(self, entry: int) -> None:
         self.guard("same", entry, entry)  # also where nothing uses the entry: the function may handle the error
@@ -145,7 +162,7 @@ class FunctionGraph(Graph):
 
     def inline(self, program: Any, operands: list[Any]) -> list[Tracer]:
         self.builder.at(user_line())
-        return Graph.inline(self, program, operands)
+        return self.recorded(Graph.inline, program, operands)
 
     # ---- values --------------------------------------------------------------------------------------------------
 
@@ -236,6 +253,15 @@ class FunctionGraph(Graph):
         if op.spec.shape in ("same", "broadcast") and isinstance(made, Tracer):
             made._joins = [self.value(x) for x in (arrays if op.spec.shape == "broadcast" else arrays[:1])]
         return made
+
+    def record_bound(self, op: Any, given: dict[str, Any]) -> Any:
+        try:
+            return Graph.record_bound(self, op, given)
+        except TypeError:  # of dtypes and numbers of axes, which are guards
+            raise
+        except Exception:
+            self.refused()
+            raise
 
     def _autocast(self, op: Any, given: dict[str, Any]) -> list[Any]:
         """The operands of a call, cast as dovetail.autocast() wants it."""
@@ -427,6 +453,7 @@ class FunctionGraph(Graph):
             else:
                 low, high = -value_of(n), value_of(n) - 1
                 if not low <= value_of(k) <= high:
+                    self.refused()
                     expected = f"expected {low} to {high}" if high >= 0 else "it has no elements"
                     raise IndexError(f"[index] index {k} is out of range for axis {axis} of size {n}: {expected}")
                 region.append(_place(k, n, axis))

@@ -217,6 +217,17 @@ class Graph:
         """`note`: what the line does with the numbers, for messages."""
         self.builder.guard(comparison, a, b)
 
+    def refused(self) -> None:
+        """A call raises, which the function may handle: the program is right for just these sizes and numbers."""
+
+    def recorded(self, record: Callable[..., Any], *args: Any) -> Any:
+        """record(self, *args), which may raise for other sizes and numbers than these."""
+        try:
+            return record(self, *args)
+        except Exception:
+            self.refused()
+            raise
+
     def expect_value(self, entry: int) -> None:
         """Python raises for some operands where it computes the entry."""
 

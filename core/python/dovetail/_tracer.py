@@ -87,7 +87,9 @@ class ArrayTracer(Tracer):
 
     def __repr__(self) -> str:
         sizes = ", ".join(repr(value_of(n)) for n in self.shape)  # no guards: printing an array is for debugging
-        return f"<traced {self.dtype}[{sizes}] of {self._graph.name}>"
+        text = f"<traced {self.dtype}[{sizes}] of {self._graph.name}>"
+        self._graph.texts.add(text)
+        return text
 
     __str__ = __repr__
 
@@ -207,6 +209,7 @@ def _add_operators() -> None:
 
 _add_methods()
 _add_operators()
+ArrayTracer.__name__ = f"{Array.__module__}.{Array.__name__}"  # in messages of Python
 
 
 # ---- sizes of slices ---------------------------------------------------------------------------------------------

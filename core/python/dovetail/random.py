@@ -11,6 +11,7 @@ import struct
 from collections.abc import Sequence
 from math import prod
 from numbers import Integral, Real
+from operator import index
 
 from dovetail import _core
 from dovetail._array import expect_axis, symbolic
@@ -59,6 +60,15 @@ def _numbers(what: str, kind: type, **given: object) -> list:
     return numbers
 
 
+def _long(name: str, value: int) -> int:
+    if isinstance(value, (bool, Array)) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"[random] {name}: expected an integer, got {value!r}")
+    value = index(value)  # of a number of a trace, too
+    if not 0 <= value <= _LONG:
+        raise ValueError(f"[random] {name}: expected 0 to 2^64 - 1, got {value}")
+    return value
+
+
 def _count(n: int) -> int:
     sizes = _sizes("permutation", n)
     if len(sizes) != 1:
@@ -100,11 +110,8 @@ class Generator:
 
     @state.setter
     def state(self, state: tuple[int, int]) -> None:
-        for name, value in zip(("seed", "offset"), state, strict=True):
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"[random] {name}: expected an integer, got {value!r}")
-            if not 0 <= value <= _LONG:
-                raise ValueError(f"[random] {name}: expected 0 to 2^64 - 1, got {value}")
+        seed, offset = state
+        state = _long("seed", seed), _long("offset", offset)
         if self._is_foreign():
             raise TypeError(
                 "[random] a traced function sets the state of a generator that is not its own, which happens only "

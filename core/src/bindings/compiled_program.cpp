@@ -165,7 +165,7 @@ std::optional<Constants> CompiledProgram::constants(const Executable& e, const s
     const Number& n = p.numbers[i];
     std::optional<NumberValue> v = NumberValue{0, n.op == Number::attribute ? reals[size_t(n.b)] : 0};
     if (n.op != Number::attribute) v = evaluate(n, p.numbers, values);
-    if (!v) return miss.why = "a number that follows from an argument has no value", std::nullopt;
+    if (!v) return miss.add("a number that follows from an argument has no value"), std::nullopt;
     values[i] = *v;
   }
   if (late_.constants.empty()) return Constants{e, {}};
@@ -228,8 +228,9 @@ std::vector<Tensor> CompiledProgram::operands(const Match& m, std::vector<Tensor
 
 std::optional<CompiledProgram::Ready> CompiledProgram::ready(const Match& m, Miss& miss) {
   const bool known = is_last(m);
-  BoundPtr bound = known ? last_ : bind(m, miss.why);
-  if (!bound) return std::nullopt;
+  std::string why;
+  BoundPtr bound = known ? last_ : bind(m, why);
+  if (!bound) return miss.add(std::move(why)), std::nullopt;
   if (!known) last_ = bound;
   auto c = constants(*bound->executable, m.reals, miss);
   if (!c) return std::nullopt;
@@ -278,7 +279,7 @@ PyObject* CompiledProgram::run(Match& m, Miss& miss) {
       return ready(m, miss);
     } catch (const Error& e) {
       if (!is_refusal(e)) throw;
-      miss = {e.what(), true};
+      miss.add(e.what(), true);
       return std::nullopt;
     }
   }();
@@ -288,7 +289,7 @@ PyObject* CompiledProgram::run(Match& m, Miss& miss) {
   if (!effects_.draws.empty()) keys = drawn(c);
   const bool released = waited || records || !keys.empty();  // the GIL: another thread may have donated an array
   if (released && !guards_.still_match(m)) {
-    miss.why = "an array was donated by another thread";
+    miss.add("an array was donated by another thread");
     return nullptr;
   }
   const NewArrays outputs(program_->program().outputs.size());

@@ -47,10 +47,15 @@ struct Constants {
   const std::vector<Scalar>* given() const { return own.empty() ? nullptr : &own; }
 };
 
-// Why a program does not run for the arguments of a call.
+// Why no program runs for the arguments of a call: what the first one says, which ran last.
 struct Miss {
   std::string why;
   bool refused = false;  // a rule raises an error, and perhaps the function handles it
+
+  void add(std::string other, bool refuses = false) {
+    if (why.empty()) why = std::move(other);
+    refused |= refuses;
+  }
 };
 
 bool is_refusal(const Error&);  // a rule's, which the function may handle where it runs in Python

@@ -205,6 +205,9 @@ void make_tracing(py::module_& m) {
       .def("guard", [](ProgramBuilder& b, const std::string& compare, int x,
                        int y) { b.guard(Guard::Compare(index_of(compare_names, compare)), x, y); })
       .def(
+          "fix_sizes", [](ProgramBuilder& b) { b.fix({}, 0); },
+          "Guards that every input has the sizes of this trace.")
+      .def(
           "outputs_of_last_call", [](const ProgramBuilder& b) { return b.outputs_of_last_call(); },
           "How many outputs the last call has.")
       .def(
