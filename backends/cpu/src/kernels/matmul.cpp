@@ -1,5 +1,7 @@
 // matmul and linear: the product is cut into tiles for the host's pool; each tile runs on one thread, by the
 // engine that `one_product` selects.
+#include <functional>
+
 #include "blas.hpp"
 #include "chunks.hpp"
 #include "dovetail/product.hpp"
@@ -7,6 +9,7 @@
 #include "kernel.hpp"
 #include "onednn.hpp"
 #include "simd/gemm.hpp"
+#include "simd/transpose.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
@@ -232,8 +235,15 @@ template <>
 inline constexpr bool packable<float> = true;
 #endif
 
+// Those whose sums round otherwise unpacked: each tile of an operand that the host has not packed packs its panel,
+// so that the bits do not depend on whether b was used before. Not float32, whose unpacked products are as fast: on
+// aarch64 with oneDNN the first use of b has other bits.
+template <class T>
+inline constexpr bool packed_by_tiles = std::is_same_v<T, bf16>;
+
 struct Packed {
   const char* data = nullptr;  // nullptr: not packed
+  bool by_tiles = false;
   onednn::Panels panels;
 };
 
@@ -245,9 +255,36 @@ bool find_panels(const Batched& p, onednn::Panels& panels) {
 template <class T>
 Packed packed_operand(const dvt_call* call, const Batched& p) {
   Packed packed;
-  if (!call->packed || !call->packed[1].data || !find_panels<T>(p, packed.panels)) return packed;
-  if (packed.panels.layout == call->packed[1].layout) packed.data = static_cast<const char*>(call->packed[1].data);
+  const dvt_packed* const kept = call->packed && call->packed[1].data ? &call->packed[1] : nullptr;
+  if ((!kept && !packed_by_tiles<T>) || !find_panels<T>(p, packed.panels)) return packed;
+  if (kept && kept->layout == packed.panels.layout) packed.data = static_cast<const char*>(kept->data);
+  else packed.by_tiles = packed_by_tiles<T>;
   return packed;
+}
+
+template <class T>
+bool pack_panel(const Batched& p, const onednn::Panels& panels, int64_t i, const T* b, char* to) {
+  const int64_t j = i * panels.columns;
+  onednn::Weights one{p.k, least(panels.columns, p.n - j), p.b_row, p.b_column, type_of<T>};
+  b += j * p.b_column;
+  if constexpr (sizeof(T) == 2)
+    if (p.b_row == 1 && p.b_column > 1) {  // oneDNN transposes 16-bit numbers one by one
+      auto* const rows = static_cast<uint16_t*>(scratch(Scratch::operand_b, size_t(one.k * one.n) * sizeof(T)));
+      if (!rows) return false;
+      transpose(one.n, one.k, reinterpret_cast<const uint16_t*>(b), one.column, rows, one.n, std::identity());
+      one.row = one.n, one.column = 1;
+      return onednn::pack_panel(one, rows, to);
+    }
+  return onednn::pack_panel(one, b, to);
+}
+
+// Panel i, of b as the host has packed it or else packed here; nullptr: b is not packed, or memory is out.
+template <class T>
+const char* panel_of(const Batched& p, const Packed& packed, int64_t i, const T* b) {
+  if (packed.data) return packed.data + uint64_t(i) * packed.panels.bytes;
+  if (!packed.by_tiles) return nullptr;
+  char* const own = static_cast<char*>(scratch(Scratch::kernel_2, packed.panels.bytes));
+  return own && pack_panel(p, packed.panels, i, b, own) ? own : nullptr;
 }
 
 // False if oneDNN has no code for so few rows, or for a's strides.
@@ -279,11 +316,9 @@ dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* t
   const Batched p(product(call));
   onednn::Panels panels;
   if (!find_panels<T>(p, panels)) return DVT_OOM;  // pack_size has found them
+  const T* const b = dvt::data<const T>(call->in[1]);
   return for_each_chunk(panels.count, 1, [&](int64_t i) {
-    const int64_t j = i * panels.columns;
-    const onednn::Weights one{p.k, least(panels.columns, p.n - j), p.b_row, p.b_column, type_of<T>};
-    return onednn::pack_panel(one, dvt::data<const T>(call->in[1]) + j * p.b_column,
-                              static_cast<char*>(to->data) + uint64_t(i) * panels.bytes);
+    return pack_panel(p, panels, i, b, static_cast<char*>(to->data) + uint64_t(i) * panels.bytes);
   });
 }
 
@@ -301,7 +336,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
                : DVT_OOM;
   Packed packed;
   if constexpr (packable<T>) packed = packed_operand<T>(call, p);
-  const Cut tile = packed.data ? cut(p, packed.panels) : cut(p, 16, 64);
+  const Cut tile = packed.data || packed.by_tiles ? cut(p, packed.panels) : cut(p, 16, 64);
   const int64_t work = tile.rows * tile.columns * (p.k + 1);
   return for_each_chunk(
       p.matrices * tile.tiles, uint64_t(work < 150'000 ? 150'000 / work + 1 : 1), [&](int64_t at) {
@@ -323,7 +358,8 @@ dvt_status run(dvt_device*, const dvt_call* call) {
                                    1,
                                    bias ? bias + j : nullptr};
         if constexpr (packable<T>)
-          if (packed.data && panel_product(one, packed.data + uint64_t(panel) * packed.panels.bytes)) return true;
+          if (const char* const weights = panel_of(p, packed, panel, b); weights && panel_product(one, weights))
+            return true;
         return one_product(one);
       });
 }
