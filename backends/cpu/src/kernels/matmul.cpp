@@ -141,21 +141,34 @@ bool by_onednn(const gemm::Product<T>& p) {
 }
 
 template <class T>
+T sum_of(T a, T b) {
+  if constexpr (is_complex<T>) return {a.re + b.re, a.im + b.im};
+  else return a + b;
+}
+template <class T>
+void add_bias(T* c, int64_t m, int64_t n, int64_t c_row, const T* bias) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) c[i * c_row + j] = sum_of(c[i * c_row + j], bias[j]);
+}
+
+template <class T>
 bool blas_product(BlasProduct q, const gemm::Product<T>& p) {
   if constexpr (std::is_same_v<T, bf16>) {  // added up in float32, including the bias, and rounded once
     float* const sum = static_cast<float*>(scratch(Scratch::result, size_t(p.m * p.n) * sizeof(float)));
-    if (!sum) return false;
-    for (int64_t i = 0; p.bias && i < p.m; ++i) widen(p.bias, sum + i * p.n, p.n);
+    float* const bias = static_cast<float*>(scratch(Scratch::kernel, size_t(p.n) * sizeof(float)));
     q.c_row = p.n;
-    if (!blas_multiply_bfloat16(q, &p.a->bits, &p.b->bits, sum)) return false;
+    if (!sum || !bias || !blas_multiply_bfloat16(q, &p.a->bits, &p.b->bits, sum)) return false;
+    if (p.bias) widen(p.bias, bias, p.n), add_bias(sum, p.m, p.n, p.n, bias);
     for (int64_t i = 0; i < p.m; ++i) narrow(sum + i * p.n, p.c + i * p.c_row, p.n);
-    return true;
   } else {
-    for (int64_t i = 0; p.bias && i < p.m; ++i)
-      for (int64_t j = 0; j < p.n; ++j) p.c[i * p.c_row + j] = p.bias[j];
-    if constexpr (is_complex<T>) return blas_multiply_complex(q, &p.a->re, &p.b->re, &p.c->re);
-    else return blas_multiply(q, p.a, p.b, p.c);
+    if constexpr (is_complex<T>) {
+      if (!blas_multiply_complex(q, &p.a->re, &p.b->re, &p.c->re)) return false;
+    } else {
+      if (!blas_multiply(q, p.a, p.b, p.c)) return false;
+    }
+    if (p.bias) add_bias(p.c, p.m, p.n, p.c_row, p.bias);
   }
+  return true;
 }
 
 // OpenBLAS needs matrices whose rows or columns are contiguous.
@@ -164,9 +177,9 @@ bool by_blas(const gemm::Product<T>& p) {
   const bool a_plain = p.a_column == 1 && p.a_row >= p.k, a_transposed = p.a_row == 1 && p.a_column >= p.m;
   const bool b_plain = p.b_column == 1 && p.b_row >= p.n, b_transposed = p.b_row == 1 && p.b_column >= p.k;
   if (!(a_plain || a_transposed) || !(b_plain || b_transposed)) return false;
-  return blas_product({p.m, p.n, p.k, a_plain ? p.a_row : p.a_column, b_plain ? p.b_row : p.b_column, p.c_row,
-                       !a_plain, !b_plain, p.bias != nullptr},
-                      p);
+  return blas_product(
+      {p.m, p.n, p.k, a_plain ? p.a_row : p.a_column, b_plain ? p.b_row : p.b_column, p.c_row, !a_plain, !b_plain},
+      p);
 }
 
 template <class T>
@@ -174,12 +187,12 @@ bool complex_loop(const gemm::Product<T>& p) {
   using Real = decltype(T::re);
   for (int64_t i = 0; i < p.m; ++i)
     for (int64_t j = 0; j < p.n; ++j) {
-      Real re = p.bias ? p.bias[j].re : 0, im = p.bias ? p.bias[j].im : 0;
+      Real re = 0, im = 0;
       for (int64_t q = 0; q < p.k; ++q) {
         const T x = p.a[i * p.a_row + q * p.a_column], y = p.b[q * p.b_row + j * p.b_column];
         re += x.re * y.re - x.im * y.im, im += x.re * y.im + x.im * y.re;
       }
-      p.c[i * p.c_row + j] = {re, im};
+      p.c[i * p.c_row + j] = p.bias ? sum_of(T{re, im}, p.bias[j]) : T{re, im};
     }
   return true;
 }
