@@ -37,11 +37,11 @@ struct Blas {
 template <class In, class Out>
 void call(Gemm<In, Out> gemm, const BlasProduct& p, const In* a, const In* b, Out* c) {
   gemm(row_major, p.a_transposed ? trans : no_trans, p.b_transposed ? trans : no_trans, Int(p.m), Int(p.n),
-       Int(p.k), Out(1), a, Int(p.a_row), b, Int(p.b_row), Out(p.add), c, Int(p.c_row));
+       Int(p.k), Out(1), a, Int(p.a_row), b, Int(p.b_row), Out(0), c, Int(p.c_row));
 }
 template <class T>
 void call(ComplexGemm gemm, const BlasProduct& p, const T* a, const T* b, T* c) {
-  const T one[2] = {1, 0}, beta[2] = {T(p.add), 0};
+  const T one[2] = {1, 0}, beta[2] = {};
   gemm(row_major, p.a_transposed ? trans : no_trans, p.b_transposed ? trans : no_trans, Int(p.m), Int(p.n),
        Int(p.k), one, a, Int(p.a_row), b, Int(p.b_row), beta, c, Int(p.c_row));
 }

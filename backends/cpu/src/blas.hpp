@@ -10,7 +10,6 @@ struct BlasProduct {
   int64_t m, n, k;
   int64_t a_row, b_row, c_row;
   bool a_transposed, b_transposed;
-  bool add;  // to the content of C
 };
 // Returns false, having written nothing, if there is no OpenBLAS or a size exceeds its integers.
 bool blas_multiply(const BlasProduct&, const float* a, const float* b, float* c);

@@ -30,6 +30,7 @@ struct Weights {
   int64_t k, n;
   int64_t row, column;  // strides
   DLDataType type;
+  uint32_t zero = 0;  // no padding: it is the key of a cache
 };
 // b packed: in panels of `columns` columns (the last may have fewer), each in oneDNN's layout. Panels are
 // packed and multiplied one by one, so tiles of a product may be cut between them. They do not depend on m.

@@ -140,6 +140,18 @@ def test_big_batches(cpu, dtype):
     check(cpu, "linear", draw((2, 100, 90), dtype), draw((130, 90), dtype), draw(130, dtype))
 
 
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8"), np.dtype("c8")], ids=lambda d: d.name)
+def test_the_bias_is_added_to_the_sum(cpu, dtype):
+    """A sum that begins with a large bias rounds each of its terms to the bias's digits."""
+    for (m, k, n), layout in product(
+        [(2, 3, 4), (3, 100, 33), (16, 384, 96), (40, 300, 5), (130, 1600, 99)], "NTS"
+    ):
+        x, w = draw((m, k), dtype), laid_out(draw((n, k), dtype), layout)
+        bias = 1000 * draw(n, dtype)
+        sums = cpu.run("matmul", x, w.T, out=dtype, shape=(m, n))
+        assert (cpu.run("linear", x, w, bias, out=dtype, shape=(m, n)) == sums + bias).all(), (m, k, n, layout)
+
+
 def test_no_terms_gives_the_bias(cpu):
     bias = draw(5, "f4")
     assert (cpu.run("linear", draw((3, 0), "f4"), draw((5, 0), "f4"), bias, out="f4", shape=(3, 5)) == bias).all()

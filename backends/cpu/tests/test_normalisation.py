@@ -93,3 +93,15 @@ def test_rms_norm(cpu, dtype):
         y = wide / np.sqrt((wide * wide).mean(axes, keepdims=True) + 1e-6)
         assert_close(cpu.run("rms_norm", x, None, out=dtype, shape=shape, attrs=[norm, 1e-6]), y, 4)
         assert_close(cpu.run("rms_norm", x, w, out=dtype, shape=shape, attrs=[norm, 1e-6]), y * w.astype("f8"), 4)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8")], ids=lambda d: d.name)
+def test_rms_norm_divides(cpu, dtype):
+    """A compiled function that divides by the root of the mean square calls it, with no larger errors."""
+    for n in (33, 330, 1000):
+        x = rng.normal(size=(1000, n)).astype(dtype)
+        want = x / np.sqrt(np.mean(x.astype(np.longdouble) ** 2, 1, keepdims=True))
+        plain = x / np.sqrt(np.mean(x * x, 1, keepdims=True))
+        got = cpu.run("rms_norm", x, None, out=dtype, shape=x.shape, attrs=[(n,), 0.0])
+        error, expected = (np.sqrt(np.mean((y - want) ** 2)) for y in (got, plain))
+        assert error <= 1.05 * expected

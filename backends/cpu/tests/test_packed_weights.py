@@ -230,3 +230,17 @@ def test_packed_filters_are_what_is_read(cpu, filters, monkeypatch):
     monkeypatch.setattr(cpu, "_pack", then_spoil)
     got = cpu.run("conv2d", x, w, **how, pack=1)
     np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), atol=0.5)
+
+
+def test_the_first_use_has_the_bits_of_later_ones(cpu):
+    """The host packs a value for its second use."""
+    dtype = harness.bfloat16
+    if not would_pack(cpu, dtype):
+        pytest.skip("bfloat16 is not packed here")
+    for (m, k, n), a, b in product([(64, 257, 64), (150, 1025, 300), (16, 700, 1200)], "NTS", "NTS"):
+        operands = laid_out(draw((m, k), dtype), a), laid_out(draw((k, n), dtype), b)
+        first, later = (cpu.run("matmul", *operands, out=dtype, shape=(m, n), pack=pack) for pack in (None, 1))
+        assert (first == later).all(), (m, k, n, a, b)
+    operands = draw((2, 64, 14, 14), dtype), draw((64, 32, 3, 3), dtype), draw((64,), dtype)
+    how = {"out": dtype, "shape": (2, 64, 12, 12), "attrs": [(1, 1), (0, 0), (1, 1), 2]}
+    assert (cpu.run("conv2d", *operands, **how) == cpu.run("conv2d", *operands, **how, pack=1)).all()

@@ -7,6 +7,7 @@
 #include "isa.hpp"
 #include "onednn.hpp"
 #include "simd/gemm.hpp"
+#include "temporary.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
@@ -261,6 +262,10 @@ struct Packed {
     return d;
   }
 
+  dvt_status pack(const In* weight, char* to) const {
+    return for_each_chunk(c.groups * panels.count, 1,
+                          [&](int64_t at) { return pack(weight, to, at / panels.count, at % panels.count); });
+  }
   bool pack(const In* weight, char* to, int64_t group, int64_t panel) const {
     onednn::Convolution one = describe(0);
     const int64_t o = panel * panels.columns;
@@ -307,10 +312,7 @@ dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* t
   const Windows c(call);
   Packed<In> packed(c);
   if (!packed.find()) return DVT_OOM;  // pack_size has found it
-  const int64_t panels = packed.panels.count;
-  return for_each_chunk(c.groups * panels, 1, [&](int64_t at) {
-    return packed.pack(dvt::data<const In>(call->in[1]), static_cast<char*>(to->data), at / panels, at % panels);
-  });
+  return packed.pack(dvt::data<const In>(call->in[1]), static_cast<char*>(to->data));
 }
 
 template <class In>
@@ -322,11 +324,16 @@ dvt_status run(dvt_device*, const dvt_call* call) {
   In* const y = dvt::data<In>(call->out[0]);
   if (!c.taps) return fill_bias(c, bias, y), DVT_OK;
   if constexpr (packable<In>)
-    if (call->packed && call->packed[1].data)
-      if (Packed<In> packed(c); packed.find() && packed.panels.layout == call->packed[1].layout)
-        return for_each_chunk(c.images * c.groups * packed.down * packed.across, 1, [&](int64_t at) {
-          return packed.run({x, weight, bias, y}, static_cast<const char*>(call->packed[1].data), at);
-        });
+    if (Packed<In> packed(c); packed.find()) {
+      // Unpacked products round otherwise: weights that the host has not kept are packed for this call, so that the
+      // bits do not depend on whether they were used before.
+      const bool kept = call->packed && call->packed[1].data && call->packed[1].layout == packed.panels.layout;
+      const Temporary own = kept ? nullptr : temporary(size_t(c.groups) * packed.panels.size);
+      const char* const data = kept ? static_cast<const char*>(call->packed[1].data) : own.get();
+      if (kept || (own && packed.pack(weight, own.get()) == DVT_OK))
+        return for_each_chunk(c.images * c.groups * packed.down * packed.across, 1,
+                              [&](int64_t at) { return packed.run({x, weight, bias, y}, data, at); });
+    }
   const bool single = c.channels == 1 && c.outputs == 1;
   // A tile: up to 256 outputs, and as many pixels as leave enough tiles for the threads.
   const int64_t rows = single ? 1 : least(c.outputs, 256), down = divide_up(c.outputs, rows);

@@ -24,10 +24,10 @@ template <class T, bool centred>
   const V<T> middle = mean;
   const T square =
       sum_of(x, r.n, mean, [=](V<T> v, int64_t, int64_t) { return (v - middle) * (v - middle); }) / T(r.n);
-  const V<T> scale = 1 / std::sqrt(square + r.eps);
+  const V<T> root = std::sqrt(square + r.eps);
   int64_t i = 0;
   const auto result = [&](auto at) {
-    V<T> y = (at(x) - middle) * scale;
+    V<T> y = (at(x) - middle) / root;  // a product with 1 / root would round twice
     if (r.weight) y = y * at(r.weight);
     if (r.bias) y = y + at(r.bias);
     return y;

@@ -1,5 +1,7 @@
 // matmul and linear: the product is cut into tiles for the host's pool; each tile runs on one thread, by the
 // engine that `one_product` selects.
+#include <functional>
+
 #include "blas.hpp"
 #include "chunks.hpp"
 #include "dovetail/product.hpp"
@@ -7,6 +9,7 @@
 #include "kernel.hpp"
 #include "onednn.hpp"
 #include "simd/gemm.hpp"
+#include "simd/transpose.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
@@ -138,21 +141,34 @@ bool by_onednn(const gemm::Product<T>& p) {
 }
 
 template <class T>
+T sum_of(T a, T b) {
+  if constexpr (is_complex<T>) return {a.re + b.re, a.im + b.im};
+  else return a + b;
+}
+template <class T>
+void add_bias(T* c, int64_t m, int64_t n, int64_t c_row, const T* bias) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) c[i * c_row + j] = sum_of(c[i * c_row + j], bias[j]);
+}
+
+template <class T>
 bool blas_product(BlasProduct q, const gemm::Product<T>& p) {
   if constexpr (std::is_same_v<T, bf16>) {  // added up in float32, including the bias, and rounded once
     float* const sum = static_cast<float*>(scratch(Scratch::result, size_t(p.m * p.n) * sizeof(float)));
-    if (!sum) return false;
-    for (int64_t i = 0; p.bias && i < p.m; ++i) widen(p.bias, sum + i * p.n, p.n);
+    float* const bias = static_cast<float*>(scratch(Scratch::kernel, size_t(p.n) * sizeof(float)));
     q.c_row = p.n;
-    if (!blas_multiply_bfloat16(q, &p.a->bits, &p.b->bits, sum)) return false;
+    if (!sum || !bias || !blas_multiply_bfloat16(q, &p.a->bits, &p.b->bits, sum)) return false;
+    if (p.bias) widen(p.bias, bias, p.n), add_bias(sum, p.m, p.n, p.n, bias);
     for (int64_t i = 0; i < p.m; ++i) narrow(sum + i * p.n, p.c + i * p.c_row, p.n);
-    return true;
   } else {
-    for (int64_t i = 0; p.bias && i < p.m; ++i)
-      for (int64_t j = 0; j < p.n; ++j) p.c[i * p.c_row + j] = p.bias[j];
-    if constexpr (is_complex<T>) return blas_multiply_complex(q, &p.a->re, &p.b->re, &p.c->re);
-    else return blas_multiply(q, p.a, p.b, p.c);
+    if constexpr (is_complex<T>) {
+      if (!blas_multiply_complex(q, &p.a->re, &p.b->re, &p.c->re)) return false;
+    } else {
+      if (!blas_multiply(q, p.a, p.b, p.c)) return false;
+    }
+    if (p.bias) add_bias(p.c, p.m, p.n, p.c_row, p.bias);
   }
+  return true;
 }
 
 // OpenBLAS needs matrices whose rows or columns are contiguous.
@@ -161,9 +177,9 @@ bool by_blas(const gemm::Product<T>& p) {
   const bool a_plain = p.a_column == 1 && p.a_row >= p.k, a_transposed = p.a_row == 1 && p.a_column >= p.m;
   const bool b_plain = p.b_column == 1 && p.b_row >= p.n, b_transposed = p.b_row == 1 && p.b_column >= p.k;
   if (!(a_plain || a_transposed) || !(b_plain || b_transposed)) return false;
-  return blas_product({p.m, p.n, p.k, a_plain ? p.a_row : p.a_column, b_plain ? p.b_row : p.b_column, p.c_row,
-                       !a_plain, !b_plain, p.bias != nullptr},
-                      p);
+  return blas_product(
+      {p.m, p.n, p.k, a_plain ? p.a_row : p.a_column, b_plain ? p.b_row : p.b_column, p.c_row, !a_plain, !b_plain},
+      p);
 }
 
 template <class T>
@@ -171,12 +187,12 @@ bool complex_loop(const gemm::Product<T>& p) {
   using Real = decltype(T::re);
   for (int64_t i = 0; i < p.m; ++i)
     for (int64_t j = 0; j < p.n; ++j) {
-      Real re = p.bias ? p.bias[j].re : 0, im = p.bias ? p.bias[j].im : 0;
+      Real re = 0, im = 0;
       for (int64_t q = 0; q < p.k; ++q) {
         const T x = p.a[i * p.a_row + q * p.a_column], y = p.b[q * p.b_row + j * p.b_column];
         re += x.re * y.re - x.im * y.im, im += x.re * y.im + x.im * y.re;
       }
-      p.c[i * p.c_row + j] = {re, im};
+      p.c[i * p.c_row + j] = p.bias ? sum_of(T{re, im}, p.bias[j]) : T{re, im};
     }
   return true;
 }
@@ -232,8 +248,15 @@ template <>
 inline constexpr bool packable<float> = true;
 #endif
 
+// Those whose sums round otherwise unpacked: each tile of an operand that the host has not packed packs its panel,
+// so that the bits do not depend on whether b was used before. Not float32, whose unpacked products are as fast: on
+// aarch64 with oneDNN the first use of b has other bits.
+template <class T>
+inline constexpr bool packed_by_tiles = std::is_same_v<T, bf16>;
+
 struct Packed {
   const char* data = nullptr;  // nullptr: not packed
+  bool by_tiles = false;
   onednn::Panels panels;
 };
 
@@ -245,9 +268,36 @@ bool find_panels(const Batched& p, onednn::Panels& panels) {
 template <class T>
 Packed packed_operand(const dvt_call* call, const Batched& p) {
   Packed packed;
-  if (!call->packed || !call->packed[1].data || !find_panels<T>(p, packed.panels)) return packed;
-  if (packed.panels.layout == call->packed[1].layout) packed.data = static_cast<const char*>(call->packed[1].data);
+  const dvt_packed* const kept = call->packed && call->packed[1].data ? &call->packed[1] : nullptr;
+  if ((!kept && !packed_by_tiles<T>) || !find_panels<T>(p, packed.panels)) return packed;
+  if (kept && kept->layout == packed.panels.layout) packed.data = static_cast<const char*>(kept->data);
+  else packed.by_tiles = packed_by_tiles<T>;
   return packed;
+}
+
+template <class T>
+bool pack_panel(const Batched& p, const onednn::Panels& panels, int64_t i, const T* b, char* to) {
+  const int64_t j = i * panels.columns;
+  onednn::Weights one{p.k, least(panels.columns, p.n - j), p.b_row, p.b_column, type_of<T>};
+  b += j * p.b_column;
+  if constexpr (sizeof(T) == 2)
+    if (p.b_row == 1 && p.b_column > 1) {  // oneDNN transposes 16-bit numbers one by one
+      auto* const rows = static_cast<uint16_t*>(scratch(Scratch::operand_b, size_t(one.k * one.n) * sizeof(T)));
+      if (!rows) return false;
+      transpose(one.n, one.k, reinterpret_cast<const uint16_t*>(b), one.column, rows, one.n, std::identity());
+      one.row = one.n, one.column = 1;
+      return onednn::pack_panel(one, rows, to);
+    }
+  return onednn::pack_panel(one, b, to);
+}
+
+// Panel i, of b as the host has packed it or else packed here; nullptr: b is not packed, or memory is out.
+template <class T>
+const char* panel_of(const Batched& p, const Packed& packed, int64_t i, const T* b) {
+  if (packed.data) return packed.data + uint64_t(i) * packed.panels.bytes;
+  if (!packed.by_tiles) return nullptr;
+  char* const own = static_cast<char*>(scratch(Scratch::kernel_2, packed.panels.bytes));
+  return own && pack_panel(p, packed.panels, i, b, own) ? own : nullptr;
 }
 
 // False if oneDNN has no code for so few rows, or for a's strides.
@@ -279,11 +329,9 @@ dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* t
   const Batched p(product(call));
   onednn::Panels panels;
   if (!find_panels<T>(p, panels)) return DVT_OOM;  // pack_size has found them
+  const T* const b = dvt::data<const T>(call->in[1]);
   return for_each_chunk(panels.count, 1, [&](int64_t i) {
-    const int64_t j = i * panels.columns;
-    const onednn::Weights one{p.k, least(panels.columns, p.n - j), p.b_row, p.b_column, type_of<T>};
-    return onednn::pack_panel(one, dvt::data<const T>(call->in[1]) + j * p.b_column,
-                              static_cast<char*>(to->data) + uint64_t(i) * panels.bytes);
+    return pack_panel(p, panels, i, b, static_cast<char*>(to->data) + uint64_t(i) * panels.bytes);
   });
 }
 
@@ -301,7 +349,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
                : DVT_OOM;
   Packed packed;
   if constexpr (packable<T>) packed = packed_operand<T>(call, p);
-  const Cut tile = packed.data ? cut(p, packed.panels) : cut(p, 16, 64);
+  const Cut tile = packed.data || packed.by_tiles ? cut(p, packed.panels) : cut(p, 16, 64);
   const int64_t work = tile.rows * tile.columns * (p.k + 1);
   return for_each_chunk(
       p.matrices * tile.tiles, uint64_t(work < 150'000 ? 150'000 / work + 1 : 1), [&](int64_t at) {
@@ -323,7 +371,8 @@ dvt_status run(dvt_device*, const dvt_call* call) {
                                    1,
                                    bias ? bias + j : nullptr};
         if constexpr (packable<T>)
-          if (packed.data && panel_product(one, packed.data + uint64_t(panel) * packed.panels.bytes)) return true;
+          if (const char* const weights = panel_of(p, packed, panel, b); weights && panel_product(one, weights))
+            return true;
         return one_product(one);
       });
 }

@@ -161,12 +161,17 @@ bool panels(const Weights& b, Panels& out) {
 }
 
 bool pack_panel(const Weights& b, const void* data, void* to) {
-  const dnnl_data_type_t type = weights_type(b.type);
-  return dnnl() && for_each_block(b.k, b.n, b.type, [&](int64_t q, int64_t k, const Layout& l, uint64_t offset) {
-           const Desc given = matrix(k, b.n, b.row, b.column, type);
-           return given &&
-                  reorder(given, l.desc).run({at(data, q * b.row, b.type), static_cast<char*>(to) + offset});
-         });
+  if (!dnnl()) return false;
+  static thread_local Cache<Weights, Executable> cache;
+  return for_each_block(b.k, b.n, b.type, [&](int64_t q, int64_t k, const Layout& l, uint64_t offset) {
+    Weights block = b;
+    block.k = k;
+    const Executable& e = cache.get(block, [&](const Weights& w) {
+      const Desc given = matrix(w.k, w.n, w.row, w.column, weights_type(w.type));
+      return given ? reorder(given, l.desc) : Executable();
+    });
+    return e.run({at(data, q * b.row, b.type), static_cast<char*>(to) + offset});
+  });
 }
 
 // oneDNN's code for a panel reads and writes rows without gaps only.

@@ -164,19 +164,18 @@ void tiny(const Product<T>& p) {
     int64_t j = 0;
     if (p.b_column == 1 && p.c_column == 1)
       for (; j + N <= p.n; j += N) {
-        Quad sum = {};
-        if (p.bias) std::memcpy(&sum, p.bias + j, 16);
+        Quad sum = {}, row;
         for (int64_t q = 0; q < p.k; ++q) {
-          Quad row;
           std::memcpy(&row, p.b + q * p.b_row + j, 16);
           sum += a[q * p.a_column] * row;
         }
+        if (p.bias) std::memcpy(&row, p.bias + j, 16), sum += row;
         std::memcpy(c + j, &sum, 16);
       }
     for (; j < p.n; ++j) {
-      T sum = p.bias ? p.bias[j] : T(0);
+      T sum = 0;
       for (int64_t q = 0; q < p.k; ++q) sum += a[q * p.a_column] * p.b[q * p.b_row + j * p.b_column];
-      c[j * p.c_column] = sum;
+      c[j * p.c_column] = p.bias ? sum + p.bias[j] : sum;
     }
   }
 }
@@ -245,9 +244,10 @@ class Job {
     a_ = static_cast<T*>(direct_a_ ? nullptr : scratch(Scratch::operand_a, size_packed(step, p_.m, int(rows_))));
     b_ = static_cast<T*>(b_columns ? scratch(Scratch::operand_b, size_packed(step, b_columns, P)) : nullptr);
     if (!c_ || (!direct_a_ && !a_) || (b_columns && !b_)) return false;
-    if (p_.bias) begin_with_bias();
-    if (!p_.k && !p_.bias) clear();
-    for (int64_t q = 0; q < p_.k; q += step) add_step(q, least(step, p_.k - q), q || p_.bias);
+    if (!p_.k) clear();
+    for (int64_t q = 0; q < p_.k; q += step) add_step(q, least(step, p_.k - q), q != 0);
+    // Last: each term of a sum that begins with a large bias would be rounded to the bias's digits.
+    if (p_.bias && !(bias_of_row_ ? add_to_rows() : add_to_columns())) return false;
     if (!direct_c_) finish();
     return true;
   }
@@ -257,9 +257,20 @@ class Job {
     return size_t(packed_size(k, n, width)) * sizeof(T);
   }
 
-  void begin_with_bias() {
+  bool add_to_rows() {
+    for (int64_t i = 0; i < p_.m; ++i) {
+      const T bias = load(p_.bias[i]);
+      for (int64_t j = 0; j < p_.n; ++j) c_[i * c_row_ + j] += bias;
+    }
+    return true;
+  }
+  bool add_to_columns() {
+    T* const bias = static_cast<T*>(scratch(Scratch::operand_b, size_t(p_.n) * sizeof(T)));  // b has been read
+    if (!bias) return false;
+    for (int64_t j = 0; j < p_.n; ++j) bias[j] = load(p_.bias[j]);
     for (int64_t i = 0; i < p_.m; ++i)
-      for (int64_t j = 0; j < p_.n; ++j) c_[i * c_row_ + j] = load(p_.bias[bias_of_row_ ? i : j]);
+      for (int64_t j = 0; j < p_.n; ++j) c_[i * c_row_ + j] += bias[j];
+    return true;
   }
   void clear() {
     for (int64_t i = 0; i < p_.m; ++i)

@@ -16,7 +16,30 @@ struct Square {  // N x N elements in vectors of 32 bytes
 template <class T>
 DOVETAIL_CPU_INLINE void Square<T>::transpose() {
   Row t[N];
-  if constexpr (N == 8) {
+  if constexpr (N == 16) {
+    for (int i = 0; i < 16; i += 2) {
+      t[i] = __builtin_shufflevector(row[i], row[i + 1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+      t[i + 1] =
+          __builtin_shufflevector(row[i], row[i + 1], 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+    }
+    for (int i = 0; i < 16; ++i) {
+      if (i & 2) continue;
+      row[i] = __builtin_shufflevector(t[i], t[i + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+      row[i + 2] =
+          __builtin_shufflevector(t[i], t[i + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    }
+    for (int i = 0; i < 16; ++i) {
+      if (i & 4) continue;
+      t[i] = __builtin_shufflevector(row[i], row[i + 4], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+      t[i + 4] =
+          __builtin_shufflevector(row[i], row[i + 4], 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+    }
+    for (int i = 0; i < 8; ++i) {
+      row[i] = __builtin_shufflevector(t[i], t[i + 8], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+      row[i + 8] =
+          __builtin_shufflevector(t[i], t[i + 8], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    }
+  } else if constexpr (N == 8) {
     for (int i = 0; i < 8; i += 2) {
       t[i] = __builtin_shufflevector(row[i], row[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
       t[i + 1] = __builtin_shufflevector(row[i], row[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
@@ -53,7 +76,7 @@ void transpose(int64_t rows, int64_t columns, const In* in, int64_t in_row, Out*
   static_assert(widens || narrows || std::is_same_v<In, Out>);
   using Wide = std::conditional_t<widens, Out, In>;  // the shuffled values
   int64_t i = 0;
-  if constexpr (sizeof(Wide) == 4 || sizeof(Wide) == 8) {
+  if constexpr (sizeof(Wide) >= 2) {
     constexpr int N = Square<Wide>::N;
     for (; i + N <= rows; i += N) {
       int64_t j = 0;
