@@ -1,5 +1,7 @@
 """dovetail.compile: which program a call runs, what runs eagerly, and errors."""
 
+import signal
+import time
 import warnings
 from contextlib import suppress
 
@@ -409,3 +411,44 @@ def test_the_default_device_is_a_guard_where_arrays_are_made():
             assert f(dt.ones(3, device="sim:0"))[1].name == "sim:1"
     finally:
         dt.set_default_device(before)
+
+
+def test_signals_are_handled_between_two_nodes():
+    """Ctrl-C, for which a timer stands here, ends a program without a loop before its end."""
+
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(*_):
+        raise Interrupted
+
+    def step(x):
+        return dt.tanh(x @ x * 1e-3)
+
+    def cpu_time(run, x) -> float:
+        begin = time.process_time()
+        with suppress(Interrupted):
+            run(x)
+        return time.process_time() - begin
+
+    def steps(x):
+        for _ in range(100):
+            x = step(x)
+        return x
+
+    n, begin = 128, time.perf_counter()
+    while time.perf_counter() - begin < 0.01:  # until a hundred of them take a second
+        n, begin = 2 * n, time.perf_counter()
+        step(dt.ones((n, n), device="cpu:0"))
+    x = dt.ones((n, n), device="cpu:0")
+    compiled = dt.compile(steps)
+    compiled(dt.ones((2, 2), device="cpu:0"))
+    whole = cpu_time(compiled, x)
+    before = signal.signal(signal.SIGPROF, interrupt)
+    try:
+        for run in (compiled, dt.export(steps, x)):
+            signal.setitimer(signal.ITIMER_PROF, whole / 10)
+            assert cpu_time(run, x) < whole / 2
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

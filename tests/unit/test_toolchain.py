@@ -6,6 +6,7 @@ test_toolchain.cpp and test_object_cache.cpp have the rest.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -102,7 +103,7 @@ def test_a_variable_that_is_wrong(run, value):
     assert "no toolchain 'fake' is installed" in out
 
 
-def test_the_report(run):
+def test_the_report(run, tmp_path):
     report = "import dovetail; print(dovetail.compile_report())\n"
     assert run(report) == "no compiled functions\n"
     out = run(INT + CALL + CALL + report).splitlines()
@@ -116,6 +117,9 @@ def test_the_report(run):
     assert "  not made: no toolchain 'none' is installed" in out
     out = run(INT + CALL + report, XDG_CACHE_HOME="/dev/null/none")
     assert out.startswith("5\n") and "  nothing is kept on disk: /dev/null/none/dovetail/objects: Not a dir" in out
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))\n"  # of files, in bytes
+    out = run(full + INT + CALL + report, WORKER_LOG="/dev/null", XDG_CACHE_HOME=str(tmp_path / "full"))
+    assert out.startswith("5\n") and re.search("nothing is kept on disk: .*/dovetail/objects: File too large", out)
 
 
 def test_importing_dovetail_needs_no_toolchain(run):

@@ -6,7 +6,7 @@
 #include "device/log.hpp"
 
 namespace dovetail {
-ObjectCache::ObjectCache(const std::string& folder, uint64_t most) : folder_(folder), most_(most) {
+ObjectCache::ObjectCache(const std::string& folder, uint64_t most) : path_(folder), folder_(folder), most_(most) {
   if (!problem().empty()) log(Log::loader, 2, "objects of toolchains are not kept: " + problem());
 }
 
@@ -14,15 +14,16 @@ std::optional<std::string> ObjectCache::read(const std::string& key) const {
   return folder_.read(key + kSuffix, kLargestImage);
 }
 
-void ObjectCache::write(const std::string& key, std::string_view object) {
-  if (!problem().empty()) return;
+std::string ObjectCache::write(const std::string& key, std::string_view object) {
+  if (!problem().empty()) return problem();
   const std::string error = folder_.write(key + kSuffix, object);
   if (!error.empty()) {
     log(Log::loader, 2, "an object of a toolchain is not kept: " + error);
-    return;
+    return path_ + ": " + error;
   }
   bytes_ += (object.size() + 4095) / 4096 * 4096;
   if (!counted_ || bytes_ > most_) make_room();
+  return {};
 }
 
 // Removes what was used longest ago, down to three quarters, and what crashed processes left behind.

@@ -14,7 +14,7 @@ class ObjectCache {
   explicit ObjectCache(const std::string& folder, uint64_t most = uint64_t{256} << 20);
   const std::string& problem() const { return folder_.error(); }
   std::optional<std::string> read(const std::string& key) const;
-  void write(const std::string& key, std::string_view object);
+  std::string write(const std::string& key, std::string_view object);  // why it is not kept; empty: it is
   void remove(const std::string& key) const { folder_.remove(key + kSuffix); }
   // Of the two that let a process of this user have a worker; nullopt: other processes have both.
   std::optional<platform::FileLock> lock_worker() const;
@@ -28,6 +28,7 @@ class ObjectCache {
  private:
   static constexpr const char *kSuffix = ".code", *kWanted = "lock-wanted";
   void make_room();
+  const std::string path_;
   platform::PrivateFolder folder_;
   const uint64_t most_;
   uint64_t bytes_ = 0;  // in the folder, as far as this process knows

@@ -96,7 +96,7 @@ class Service {
   }
   std::string cache_problem() {
     const std::lock_guard guard(mutex_);
-    return cache_ ? cache_->problem() : "";
+    return cache_ && !cache_->problem().empty() ? cache_->problem() : not_kept_;
   }
   void before_fork() { answering_.lock(), mutex_.lock(); }
   void after_fork(bool in_child);
@@ -133,6 +133,7 @@ class Service {
   Asked current_;                      // what the thread works on
   bool running_ = false;               // the thread
   std::unique_ptr<ObjectCache> cache_;
+  std::string not_kept_;  // why the last object is not on disk; empty: it is
   std::unique_ptr<ToolWorker> worker_;
   std::string worker_tool_;
   std::optional<platform::FileLock> wanted_;
@@ -336,8 +337,9 @@ std::shared_ptr<const Code> Service::finished(const Request& request, const Tool
   if (!answer.made) throw Error(ErrorKind::value, cleaned(answer.bytes));
   auto code = std::make_shared<const Code>(answer.bytes);
   name_for_perf(*code, request);
-  cache_->write(request.key, answer.bytes);
+  std::string not_kept = cache_->write(request.key, answer.bytes);
   const std::lock_guard guard(mutex_);
+  not_kept_ = std::move(not_kept);
   shared_[request.key] = code;
   report(request.tool).made.push_back({request.key, answer.bytes.size(), answer.microseconds / 1e3});
   return code;

@@ -24,6 +24,6 @@ struct ToolReport {
   std::vector<std::string> failures;
 };
 std::vector<ToolReport> toolchain_reports();  // of tools that were asked for something
-std::string toolchain_cache_problem();        // why nothing is kept on disk; empty: it is, or nothing was asked for
+std::string toolchain_cache_problem();        // why the last object is not on disk; empty: it is, or none was made
 void end_toolchains() noexcept;               // of the process: no code is handed out any more
 }  // namespace dovetail

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "device/capturing.hpp"
+#include "device/interpreter.hpp"
 #include "device/timeline.hpp"
 #include "dispatch/autocast.hpp"
 #include "dispatch/control.hpp"
@@ -113,13 +115,35 @@ void run_node(const Executable& e, size_t k, Values& values, std::span<const Wan
   end_values(e, k, values);
 }
 
+// Ctrl-C between two nodes. Reading the clock takes as long as a small node: it is read after much work only.
+class InterruptBetweenNodes {
+ public:
+  void operator()() {
+    if (work_ > kMuch) [[unlikely]]
+      look();
+  }
+  void add(uint64_t work) { work_ += work; }
+
+ private:
+  static constexpr uint64_t kMuch = 1'000'000;  // a millisecond or less
+  [[gnu::noinline]] void look() {
+    static thread_local InterruptCheck check;  // of all runs: ten times a second in all
+    work_ = 0;
+    if (!capturing) check();  // a signal handler's own work is no part of a capture
+  }
+  uint64_t work_ = 0;
+};
+
 bool runs_as_group(const Executable& e, size_t step) {
   return e.fusion->steps[step].group && e.groups[step].answer.level && !engine_choice;
 }
 
 void run_steps(const Executable& e, Values& values, std::span<const Wanted> wanted) {
+  InterruptBetweenNodes check_interrupt;
   for (size_t i = 0; i < e.fusion->steps.size(); ++i) {
+    check_interrupt();
     const Fusion::Step& step = e.fusion->steps[i];
+    for (const uint32_t k : step.nodes) check_interrupt.add(e.binding.nodes[k].work);
     if (runs_as_group(e, i) && run_group(e, i, values)) {
       if (i + 1 < e.fusion->steps.size()) end_values(e, step.nodes.back(), values);
     } else {
@@ -130,7 +154,12 @@ void run_steps(const Executable& e, Values& values, std::span<const Wanted> want
 
 void run_nodes(const Executable& e, Values& values, std::span<const Wanted> wanted) {
   if (e.fusion && e.fusion->has_groups) return run_steps(e, values, wanted);
-  for (size_t k = 0; k < e.nodes.size(); ++k) run_node(e, k, values, wanted);
+  InterruptBetweenNodes check_interrupt;
+  for (size_t k = 0; k < e.nodes.size(); ++k) {
+    check_interrupt();
+    check_interrupt.add(e.binding.nodes[k].work);
+    run_node(e, k, values, wanted);
+  }
 }
 
 // Results of nodes first: the program's inputs have the memory of callers, who may go on to hold it.
