@@ -109,14 +109,16 @@ def _batch_norm_train(x, weight, bias, eps):
     return y, np.reshape(m, -1), np.reshape(v, -1)
 
 
-def _batch_norm_train_scale(x, weight, bias, eps):
+def _batch_norm_train_scale(x, weight, bias, eps, like):
+    """Of the variance: the mean's error counts with its square, also where all elements are equal."""
     axes = _over_batch(x)
     if not x.size:
         return 0.0, 0.0, 0.0
     y, m, v = _batch_norm_train(x, None, None, eps)
     size = np.max(np.abs(y), axes, keepdims=True) + np.abs(channel(m, x)) / np.sqrt(channel(v, x) + eps)
     scale = affine(size + 0 * x, *_magnitudes(channel(weight, x), channel(bias, x)))
-    return scale, np.mean(np.abs(x), axes), v + np.abs(m) * np.sqrt(v)
+    rounding = (dt.float32 if like.itemsize == 2 else like).eps
+    return scale, np.mean(np.abs(x), axes), v + np.abs(m) * np.sqrt(v) + rounding * m * m
 
 
 def _batch_norm_train_samples() -> Iterator[Sample]:
