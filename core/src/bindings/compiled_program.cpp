@@ -194,19 +194,20 @@ bool CompiledProgram::match(const BoundArguments& given, Match& m, int* failed) 
   return guards_.match(given, m, failed);
 }
 
-CompiledProgram::BoundPtr CompiledProgram::bind(const Match& m, std::string& why) const {
+CompiledProgram::BoundPtr CompiledProgram::bind(const Match& m, Miss& miss) const {
   std::vector<int64_t> key;
   for_key(m, [&](int64_t word) { return key.push_back(word), true; });
   const std::vector<Tensor> held = operands(m);  // other threads may change the caller's arrays without the GIL
   const Attrs arguments = arguments_of_program(m.integers, m.reals);
   const std::string_view text(reinterpret_cast<const char*>(key.data()), key.size() * sizeof(int64_t));
   Bound made;
+  std::string why;
   {
     const GilRelease others_run;
     made.executable = program_->find(device_, text, types_of(held).data(), arguments, why);
     if (made.executable && captures_) made.capture = captures_->of(made.executable);
   }
-  if (!made.executable) return {};
+  if (!made.executable) return miss.add(std::move(why)), BoundPtr();
   made.key = std::move(key), made.brief = is_brief(*made.executable);
   return BoundPtr::make(std::move(made));
 }
@@ -228,9 +229,8 @@ std::vector<Tensor> CompiledProgram::operands(const Match& m, std::vector<Tensor
 
 std::optional<CompiledProgram::Ready> CompiledProgram::ready(const Match& m, Miss& miss) {
   const bool known = is_last(m);
-  std::string why;
-  BoundPtr bound = known ? last_ : bind(m, why);
-  if (!bound) return miss.add(std::move(why)), std::nullopt;
+  BoundPtr bound = known ? last_ : bind(m, miss);
+  if (!bound) return std::nullopt;
   if (!known) last_ = bound;
   auto c = constants(*bound->executable, m.reals, miss);
   if (!c) return std::nullopt;

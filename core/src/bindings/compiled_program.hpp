@@ -118,7 +118,7 @@ class CompiledProgram {
     bool waited;  // others may have run meanwhile
   };
   std::optional<Ready> ready(const Match&, Miss&);  // throws what a rule does
-  BoundPtr bind(const Match&, std::string& why) const;
+  BoundPtr bind(const Match&, Miss&) const;
   std::vector<Tensor> operands(const Match&) const;  // those of draws have no elements
   std::vector<Tensor> operands(const Match&, std::vector<Tensor>& keys) const;
   // The keys, by input. `goes_on`: the generators' next draws begin behind them.
