@@ -204,9 +204,10 @@ typedef struct {
   uint64_t workspace;    /* bytes */
   uint64_t need_compact; /* bit i: with operand i made row-major this call would be supported */
   const char* reason;    /* static string, required with DVT_UNSUPPORTED */
-  /* Of dvt_compiler.query. Bit k: output k may be exactly the memory of an input of its dtype and shape, both
-   * row-major, for run reads no element of any such input after it has written output k's element at that place.
-   * The host does so where the input's value ends with the run; each input serves one output at most. */
+  /* Of dvt_compiler.query. Bit k: output k may be exactly the memory of an input that has its dtype and, whatever
+   * the sizes, its shape, both row-major, for run reads no element of any such input after it has written output
+   * k's element at that place. The host does so where the input's value ends with the run; each input serves one
+   * output at most. */
   uint64_t in_place;
 } dvt_answer;
 

@@ -210,19 +210,18 @@ std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const
 }
 
 namespace {
-// Results of nodes first: the program's inputs have the memory of callers, who may go on to hold it.
-std::vector<int> donors_of(const Fusion& fusion, const Fusion::Step& step, const Binding& binding,
-                           uint64_t in_place) {
+// Results of nodes first: the program's inputs have the memory of callers, who may go on to hold it. Of one shape
+// whatever the sizes: what is equal by chance, a row and one of one row, the code of the group may read otherwise.
+std::vector<int> donors_of(const Fusion& fusion, const Fusion::Step& step, int first_result, uint64_t in_place) {
   const Part& part = step.group->part;
   const std::vector<int>& dies = fusion.dies[step.nodes.back()];
-  const int first_result = binding.program->nodes.front().out;
   std::vector<int> donors(part.outputs.size(), -1);
   for (const bool of_nodes : {true, false})
     for (size_t k = 0; k < donors.size() && in_place >> k; ++k)
       for (size_t i = 0; i < part.inputs.size() && donors[k] < 0 && in_place >> k & 1; ++i) {
         const int v = part.inputs[i];
-        const TensorType &x = binding.values[size_t(v)], &out = binding.values[size_t(part.outputs[k])];
-        if ((v >= first_result) == of_nodes && x.dtype == out.dtype && x.same_shape(out) &&
+        const auto &x = fusion.types.values[size_t(v)], &out = fusion.types.values[size_t(part.outputs[k])];
+        if ((v >= first_result) == of_nodes && x.dtype == out.dtype && x.shape == out.shape &&
             std::ranges::count(dies, v) && !std::ranges::count(donors, int(i)))
           donors[k] = int(i);
       }
@@ -251,7 +250,7 @@ std::optional<std::vector<BoundGroup>> bind_groups(const Fusion& fusion, const B
       set(in[i], part.inputs[i], part.program->inputs[i].is_scalar), call.set_in(i, in[i]);
     for (size_t i = 0; i < out.size(); ++i) set(out[i], part.outputs[i], false), call.set_out(i, out[i]);
     bound.answer = step.group->code->query(call.of(&call.call()));
-    bound.donors = donors_of(fusion, step, binding, bound.answer.in_place);
+    bound.donors = donors_of(fusion, step, binding.program->nodes.front().out, bound.answer.in_place);
   }
   return made;
 }

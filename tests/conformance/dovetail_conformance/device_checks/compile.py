@@ -233,6 +233,17 @@ def groups_in_place(t, rng):
         for part, host in zip(f(x, y), (a + b, a + a + b, a + a.sum(-1, keepdims=True) + b), strict=True):
             equal(t, part, host, f"of donated arrays of 3 rows of {n}")
 
+    def with_row(x, row):
+        more = add(add(x, x), x)
+        return more, add(more, add(row, row))
+
+    f = t.api.compile(with_row)
+    for m in (3, 1):  # of one row `more` has the shape of row + row, which is read after `more` is written
+        for n in (6, *SIZES, 3000):
+            (a, x), (b, row) = numbers(t, rng, m, n), numbers(t, rng, 1, n)
+            for part, host in zip(f(x, row), (3 * a, 3 * a + 2 * b), strict=True):
+                equal(t, part, host, f"of {m} rows of {n} and one of them")
+
 
 @check(level="L3")
 def capture(t, rng):
