@@ -208,10 +208,7 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
         for shape in _shapes(1):
             for last in range(1, len(shape) + 1):
                 yield [shape, *[shape[-last:]] * (n - 1)], {"normalized_shape": shape[-last:]}
-    elif rule == "batch_norm":
-        for rank in range(2, MOST_AXES + 1):
-            yield [SIZES[:rank], *[(SIZES[1],)] * (n - 1)], {}
-    elif rule == "batch_norm_train":
+    elif rule in ("batch_norm", "batch_norm_train"):
         yield from (([SIZES[:rank], *[(SIZES[1],)] * (n - 1)], {}) for rank in range(2, MOST_AXES + 1))
     elif rule == "group_norm":
         shapes = [(3, 8, *SIZES[2:rank]) for rank in range(2, MOST_AXES + 1)]

@@ -21,6 +21,17 @@ def functions(tmp_path_factory) -> ctypes.CDLL:
     return ctypes.CDLL(str(built))
 
 
+@pytest.fixture(params=["cpu:0", "sim:0"])
+def home(request):
+    """The name of the default device: each of these in turn."""
+    import dovetail as dt
+
+    before = dt.default_device()
+    dt.set_default_device(request.param)
+    yield request.param
+    dt.set_default_device(before)
+
+
 @pytest.fixture
 def now():
     """A device whose behaviour the test can replace; now.device is it."""

@@ -12,24 +12,12 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
+from compiled_calls import array, traces
 
 State = namedtuple("State", "a b")
 
 
-@pytest.fixture(params=["cpu:0", "sim:0"], autouse=True)
-def home(request):
-    before = dt.default_device()
-    dt.set_default_device(request.param)
-    yield request.param
-    dt.set_default_device(before)
-
-
-def array(*values, dtype="float32"):
-    return dt.asarray(list(values), dtype=dtype)
-
-
-def traces(f) -> int:
-    return len(f._state.traces)
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def same(a, b):

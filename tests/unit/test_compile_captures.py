@@ -13,28 +13,10 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 
 import dovetail as dt
-import numpy as np
 import pytest
+from compiled_calls import array, same, traces
 
-
-@pytest.fixture(params=["cpu:0", "sim:0"], autouse=True)
-def home(request):
-    before = dt.default_device()
-    dt.set_default_device(request.param)
-    yield request.param
-    dt.set_default_device(before)
-
-
-def array(*values, dtype="float32"):
-    return dt.asarray(list(values), dtype=dtype)
-
-
-def traces(f) -> int:
-    return len(f._state.traces)
-
-
-def same(a, b):
-    np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 # ---- ways to arrays ----------------------------------------------------------------------------------------------
@@ -342,9 +324,11 @@ def test_another_object_in_each_call_is_told_once():
         warnings.simplefilter("error")
         for _ in range(32):
             call()
-    with pytest.warns(UserWarning, match=r"traced for 32 objects that are gone since.*pass a tuple, dict") as told:
+    with pytest.warns(
+        UserWarning, match=r"traced for 32 objects that are gone since.*pass a tuple, dict"
+    ) as caught:
         call()
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(40):

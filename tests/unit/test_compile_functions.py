@@ -16,24 +16,12 @@ from typing import Any, NamedTuple
 import dovetail as dt
 import numpy as np
 import pytest
+from compiled_calls import array, same
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(params=["cpu:0", "sim:0"], autouse=True)
-def home(request):
-    before = dt.default_device()
-    dt.set_default_device(request.param)
-    yield request.param
-    dt.set_default_device(before)
-
-
-def array(*values, dtype="float32"):
-    return dt.asarray(list(values), dtype=dtype)
-
-
-def same(a, b):
-    np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 # ---- containers --------------------------------------------------------------------------------------------------

@@ -10,29 +10,11 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import dovetail as dt
-import numpy as np
 import pytest
+from compiled_calls import array, same, traces
 from dovetail import _captures
 
-
-@pytest.fixture(params=["cpu:0", "sim:0"], autouse=True)
-def home(request):
-    before = dt.default_device()
-    dt.set_default_device(request.param)
-    yield request.param
-    dt.set_default_device(before)
-
-
-def array(*values, dtype="float32"):
-    return dt.asarray(list(values), dtype=dtype)
-
-
-def traces(f) -> int:
-    return len(f._state.traces)
-
-
-def same(a, b):
-    np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 class Holder:
@@ -388,9 +370,9 @@ def test_a_table_of_many_objects_hides_nothing_that_code_names(few, recwarn):
 def test_what_the_search_leaves_out_is_told_once(few):
     t = Trainer()
     t.rows[-1].rate = 2.0
-    with pytest.warns(UserWarning, match=r"more than 1,000 objects: what self.rows\[9\d\d\]") as told:
+    with pytest.warns(UserWarning, match=r"more than 1,000 objects: what self.rows\[9\d\d\]") as caught:
         same(t.rows_of(array(3)), array(12))
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         t.last.more.rate = 4.0

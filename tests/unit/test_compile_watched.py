@@ -4,28 +4,10 @@ import collections
 from types import SimpleNamespace
 
 import dovetail as dt
-import numpy as np
 import pytest
+from compiled_calls import array, same, traces
 
-
-@pytest.fixture(params=["cpu:0", "sim:0"], autouse=True)
-def home(request):
-    before = dt.default_device()
-    dt.set_default_device(request.param)
-    yield request.param
-    dt.set_default_device(before)
-
-
-def array(*values, dtype="float32"):
-    return dt.asarray(list(values), dtype=dtype)
-
-
-def traces(f) -> int:
-    return len(f._state.traces)
-
-
-def same(a, b):
-    np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 class Holder:
