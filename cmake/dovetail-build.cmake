@@ -71,6 +71,14 @@ function(dovetail_precompile target)
             <vector>)
 endfunction()
 
+# dovetail_unity(target): eight sources at a time, which compile in less than half the time: they share the templates that they
+# use. Not in a developer's tree, where a change should compile one file.
+function(dovetail_unity target)
+  if(SKBUILD OR DOVETAIL_SANITIZE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
+endfunction()
+
 # dovetail_overlay(root backend...): python/ in the build tree, links to the Python sources next to the compiled files, so
 # that an edit of a Python file counts at once.
 function(dovetail_overlay root)

@@ -19,7 +19,10 @@ RESEMBLE_OTHERS = frozenset(
     shift_modulo divides_by_reciprocal root_by_reciprocal short_pi max_from_zero whole_tiles half_saturates
     rounds_to_int byte_to_bool full_through_double iota_in_half negative_index scatters_into_nothing
     counter_carry seven_rounds stream_sync_returns_at_once event_is_never_done elapsed_in_microseconds
-    copies_whole_words memory_too_small memory_unaligned no_name more_free_than_total""".split()
+    copies_whole_words memory_too_small memory_unaligned no_name more_free_than_total short_factors
+    sums_as_they_come max_drops_nan innermost_stride event_sync_returns_at_once copy_writes_late
+    stream_waits_for_no_event memory_never_recovers memory_without_end counts_from_one rounds_upward
+    declares_too_much scalar_as_array clears_first unsigned_as_signed aligned_loads past_the_end""".split()
 )
 
 
@@ -91,6 +94,7 @@ def test_undeclared_calls_that_work_are_reported(conform, fault):
     assert f"works undeclared: {entry['op']} {entry['dtype']}" in printed
 
 
+@pytest.mark.slow
 def test_the_culprit_is_named_first_of_all(conform):
     """In the run of a level, where every op that decomposes into the culprit is wrong too."""
     code, results, printed = conform("last_element", "--quick")

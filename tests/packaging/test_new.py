@@ -59,6 +59,7 @@ print(f.explain(x))
 """
 
 
+@pytest.mark.slow  # four minutes; test_guide.py makes one device of them
 def test_devices_of_every_kind(site, repository):
     """All installed together, each at L1, with the same random bits and the same output of a model."""
     tables = set()

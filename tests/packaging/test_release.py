@@ -82,14 +82,15 @@ def test_one_cxx_runtime(architecture, tmp_path):
 
 
 def test_the_library_is_the_same_to_its_users(core_wheel, tmp_path):
-    """libdovetail.so exports the same symbols as a build for this machine alone."""
+    """libdovetail.so exports the same symbols as a build for this machine alone.
+
+    Weak ones are apart: whether a compiler inlines a template's instance or keeps it is its own choice.
+    """
     names = []
     for wheel in (core_wheel, wheels("x86_64")[0]):
         with zipfile.ZipFile(wheel) as archive:
             library = Path(archive.extract("dovetail/libdovetail.so", tmp_path / wheel.stem))
-        names.append(
-            {name for name in exported(library) if "8dovetail" in name and "MUl" not in name}
-        )  # no lambdas
+        names.append({name for name, kind in exported(library).items() if kind not in "WVu"})
     assert names[0] and names[0] == names[1]
 
 

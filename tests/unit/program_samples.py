@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +14,19 @@ from numpy_tracer import Traced, dt, dtypes_of, joined, normalise
 
 FILE = Path(__file__).parents[2] / "core/generated/decompositions.json"
 SHIPPED = json.loads(FILE.read_text())
+
+
+# Each call of these is thousands of nodes: of their samples every third will do.
+LONG = frozenset(
+    """argsort argsort_middle cholesky cumulative_prod cummax eigh lu_factor put_along_axis qr scatter
+    scatter_middle solve_triangular svd top_k""".split()
+)
+
+
+def samples_of(op: Any, tested: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
+    """(sample, dtype) of the tested dtypes that the op and the sample have."""
+    found = ((s, d) for d in tested for s in op.cases() if d in op.dtypes and (not s.dtypes or d in s.dtypes))
+    return islice(found, 0, None, 3 if op.name in LONG else 1)
 
 
 class Prepared(NamedTuple):
@@ -50,6 +65,8 @@ def prepared(op: Any, args: tuple, kwargs: dict[str, Any]) -> Prepared:
             normal[p.name] = [Traced(None, x) for x in a] if isinstance(a, list) else Traced(None, a)
     normalise(op, normal)
     attributes = {p.name: given[p.name] for p in op.attributes}
+    if op.spec.dtype == "matmul" and attributes["dtype"] is compute:
+        attributes["dtype"] = None  # the operands' own, which may be float32 in their stead
     return Prepared(operands, attributes, [normal[p.name] for p in op.attributes], via, result)
 
 
