@@ -27,8 +27,8 @@ struct EqualBytes {
   bool operator()(const Key& a, const Key& b) const { return !std::memcmp(&a, &b, sizeof a); }
 };
 
-// Thread-safe.
-template <class Key, class Value, class Hash = HashBytes<Key>, class Equal = EqualBytes<Key>>
+// Thread-safe. At most `limit` values.
+template <class Key, class Value, size_t limit = 1024, class Hash = HashBytes<Key>, class Equal = EqualBytes<Key>>
 class LruCache {
  public:
   // make() if there is none yet. It runs without the lock, so two threads may both run it.
@@ -43,7 +43,6 @@ class LruCache {
   }
 
  private:
-  static constexpr size_t limit = 1024;
   using List = std::list<std::pair<Key, Value>>;
 
   std::optional<Value> find(const Key& key) {

@@ -21,9 +21,6 @@ if(DOVETAIL_CUDA_AMPERE_ONLY)
   set(GPU_ARCHITECTURES_rare ${GPU_ARCHITECTURES})
 endif()
 
-# Families that nothing launches yet: compiled for the compiler's diagnostics, and not embedded.
-set(GPU_UNUSED_FAMILIES attention_backward_sm80)
-
 # dovetail_cuda_kernels(<target> <file>...): compiles the families and links them into the target, with a table of all
 # of their names (src/modules.hpp).
 function(dovetail_cuda_kernels target)
@@ -55,10 +52,6 @@ function(dovetail_cuda_kernels target)
       DEPENDS "${source}" ${common} "${CMAKE_CURRENT_SOURCE_DIR}/tools/embed.py"
       COMMENT "Compiling the kernels of ${family}"
       VERBATIM)
-    if(family IN_LIST GPU_UNUSED_FAMILIES)
-      target_sources(${target} PRIVATE "${out}.fatbin")
-      continue()
-    endif()
     set_source_files_properties("${out}.cpp" PROPERTIES OBJECT_DEPENDS "${out}.fatbin")
     target_sources(${target} PRIVATE "${out}.cpp")
     string(APPEND declarations "extern const Family ${family};\n")

@@ -69,9 +69,15 @@ def test_a_gpu_that_is_too_old():
     expect_no_device("is too old: expected compute capability 8.0 (Ampere) or newer", **old)
 
 
-def test_kernels_that_never_ran_on_a_gpu_are_not_used():
-    words = "no kernel of this release has run on a GPU yet", "DOVETAIL_CUDA_UNVERIFIED=1"
-    expect_no_device(*words, **EMULATED | {"DOVETAIL_CUDA_UNVERIFIED": "0"})
+def test_what_is_verified_is_used_without_being_asked_for():
+    """And each name of verified.hpp is a family."""
+    root = Path(__file__).parents[2]
+    verified = set(re.findall(r'^    "(\w+)",', (root / "cuda/src/verified.hpp").read_text(), re.MULTILINE))
+    families = {file.stem for file in (root / "cuda/src/ops").glob("*.cpp")} | {"groups"}
+    families |= set(re.findall(r'{"(\w+)", add_', (root / "gpu/rows.hpp").read_text()))
+    assert verified and verified <= families
+    listed = [dovetail("ops", "--device", "cuda", **EMULATED | {"DOVETAIL_CUDA_UNVERIFIED": on}) for on in "01"]
+    assert (listed[0].stdout == listed[1].stdout) == (verified == families)
 
 
 def test_asking_for_the_absent_device_is_an_error():

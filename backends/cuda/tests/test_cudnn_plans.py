@@ -15,6 +15,8 @@ from cuda_devices import A100, B200, H200
 from cuda_programs import NVIDIA, PROGRAMS, run
 
 DEVICES = {"A100": A100, "H200": H200, "B200": B200}
+# cuDNN takes half a minute to plan for one.
+NAMES = [pytest.param(name, marks=pytest.mark.slow if name != "H200" else ()) for name in DEVICES]
 MIB = 1 << 20
 BACKWARD = 160 * MIB  # a float32 sum of dq, and a few more tensors
 
@@ -122,7 +124,7 @@ def plans(driver) -> Callable[[str], dict[str, Plan | str]]:
     return plans
 
 
-@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_graph_has_a_plan(plans, name):
     for graph, most in {**ATTENTION, **CONVOLUTION}.items():
         plan = plans(name)[graph]
@@ -131,7 +133,7 @@ def test_every_graph_has_a_plan(plans, name):
         assert plan.workspace <= most, (graph, plan)
 
 
-@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
 def test_what_cudnn_does_not_support_says_why(plans, name):
     for on, graph in REFUSED:
         if on == name:
@@ -139,13 +141,13 @@ def test_what_cudnn_does_not_support_says_why(plans, name):
             assert isinstance(refusal, str) and REFUSED[on, graph] in refusal and refusal, (graph, refusal)
 
 
-@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
 def test_float32_is_not_computed_as_tf32_unless_that_is_allowed(plans, name):
     exact, fast = (plans(name)[f"convolution bias{more}"] for more in ("", " tf32"))
     assert exact.engine.partition("_")[0] != fast.engine.partition("_")[0]
 
 
-@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_deterministic_gradient_has_another_plan(plans, name):
     known = plans(name)
     assert known["attention causal backward deterministic"] != known["attention backward"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
-from cuda_programs import EMULATED, python
+from cuda_programs import EMULATED, python, run
 from device_programs import prelude
 
 PRELUDE = """
@@ -83,6 +85,15 @@ error = error_of(lambda: dv.sort(x))
 assert isinstance(error, RuntimeError) and "CUDA_ERROR_NO_BINARY_FOR_GPU" in str(error), error
 assert dv.sort(-x).tolist() == [-3, -2, -1]
 """)
+
+
+def test_a_fault_that_no_call_waits_for_is_reported_at_the_end():
+    """Before the driver ends: handlers that it registers when it starts are those that run first."""
+    code = "import dovetail as dv; x = dv.zeros(3, device='cuda'); dv.take(x, dv.asarray([7], device='cuda'))"
+    printed = run(sys.executable, "-c", code, **EMULATED).stderr
+    assert (
+        "a fault that no call had waited for" in printed and "[take] index 7" in printed and "cuCtx" not in printed
+    ), printed
 
 
 def test_a_failed_copy_keeps_nothing():

@@ -26,7 +26,11 @@ def test_quick_cases_without_a_finding(tool):
         pytest.skip("no compute-sanitizer: pip install nvidia-cuda-sanitizer-api")
     run(
         *(sanitizer, "--tool", tool, "--target-processes", "all", "--error-exitcode", "86"),
-        *(sys.executable, "-m", "dovetail", "conform", "--device", "cuda", "--quick", "--no-report", "-n", "1"),
+        *(
+            ("--report-api-errors", "no") if tool == "memcheck" else ()
+        ),  # some are expected, such as of pageable memory
+        *(sys.executable, "-m", "dovetail", "conform", "--device", "cuda", "--quick", "--no-report"),
+        *("-k", "not device.*"),  # which look at memory that the sanitizer uses, too
         timeout=3600,
         **ON_GPU,
     )

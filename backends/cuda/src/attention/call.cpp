@@ -3,12 +3,12 @@
 #include <cmath>
 
 namespace gpu::attention {
-Call::Call(const dvt_call* c)
+Call::Call(const dvt_call* c, int mask_)
     : q(c->in[0]),
       k(c->in[1]),
       v(c->in[2]),
-      mask(dvt::has_in(c, 3) ? c->in[3] : nullptr),
-      dropout_key(dvt::has_in(c, 4) ? c->in[4] : nullptr),
+      mask(dvt::has_in(c, mask_) ? c->in[mask_] : nullptr),
+      dropout_key(dvt::has_in(c, mask_ + 1) ? c->in[mask_ + 1] : nullptr),
       out(c->out[0]),
       lse(c->n_out > 1 ? c->out[1] : nullptr) {
   const dvt::Attrs a(c);
@@ -56,15 +56,16 @@ dvt::Row row_of(Op op, DLDataType type, dvt::Row::Run run, unsigned align_log2) 
   return row.out(type, 0, align_log2).out(type.bits == 64 ? dvt::f64 : dvt::f32, 0, align_log2);
 }
 
+bool is_aligned(const DLTensor* t, const Call& call) {
+  const int64_t chunk = 128 / t->dtype.bits, columns = t->shape[t->ndim - 1];
+  const auto s = strides_of(t, call);
+  return s && (columns <= 1 || s->column == 1) && s->batch % chunk == 0 && s->head % chunk == 0 &&
+         s->row % chunk == 0;
+}
+
 uint64_t unaligned(const Call& call) {
-  const auto is_aligned = [&](const DLTensor* t) {
-    const int64_t chunk = 128 / t->dtype.bits, columns = t->shape[t->ndim - 1];
-    const auto s = strides_of(t, call);
-    return s && (columns <= 1 || s->column == 1) && s->batch % chunk == 0 && s->head % chunk == 0 &&
-           s->row % chunk == 0;
-  };
-  return uint64_t{!is_aligned(call.q)} << Operand::q | uint64_t{!is_aligned(call.k)} << Operand::k |
-         uint64_t{!is_aligned(call.v)} << Operand::v;
+  return uint64_t{!is_aligned(call.q, call)} << Operand::q | uint64_t{!is_aligned(call.k, call)} << Operand::k |
+         uint64_t{!is_aligned(call.v, call)} << Operand::v;
 }
 
 std::optional<MaskKind> mask_kind(const DLTensor* mask) {

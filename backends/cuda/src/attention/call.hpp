@@ -1,5 +1,5 @@
-// A call of scaled_dot_product_attention, or of its form with_logsumexp, as engines see it: operands (batch, heads,
-// rows, columns).
+// A call of scaled_dot_product_attention, of its form with_logsumexp or of its gradient, as engines see it:
+// operands (batch, heads, rows, columns).
 #pragma once
 #include <optional>
 
@@ -14,11 +14,12 @@ void add_cudnn(dvt::KernelTable&, Op, DLDataType);  // on Hopper and newer
 void add_flash(dvt::KernelTable&, Op, DLDataType);  // the kernels of FlashAttention
 void add_plain(dvt::KernelTable&, Op, DLDataType);  // one that takes all
 void add_varlen(dvt::KernelTable&, DLDataType);     // of packed sequences, by the kernels of FlashAttention
+void add_grad(dvt::KernelTable&, DLDataType);       // of the gradient, by the kernels of FlashAttention
 
-enum Operand { q, k, v, mask, dropout_key };  // inputs by number
+enum Operand { q, k, v, mask, dropout_key };  // inputs by number; the gradient has others behind v
 
 struct Call {
-  explicit Call(const dvt_call*);
+  explicit Call(const dvt_call*, int mask = Operand::mask);  // dropout_key is the input behind it
 
   const DLTensor *q, *k, *v, *mask, *dropout_key, *out, *lse;  // mask, dropout_key, lse: or nullptr
   bool causal;
@@ -44,6 +45,7 @@ dvt::Row row_of(Op, DLDataType, dvt::Row::Run, unsigned align_log2 = 0);
 // not, bit by bit.
 inline constexpr unsigned align_16 = 4;
 inline constexpr char unaligned_reason[] = "rows are not dense, or no multiples of 16 bytes apart";
+bool is_aligned(const DLTensor*, const Call&);
 uint64_t unaligned(const Call&);
 
 // The kernels' number for the mask's type; empty if they do not support it.
@@ -55,12 +57,16 @@ dvt_status accept(dvt_answer*, uint64_t workspace = 0);
 
 // ---- FlashAttention's kernels on mma.sync ------------------------------------------------
 
-// For queries: why they cannot serve heads of these sizes, or so many rows in so many matrices; nullptr if they
-// can.
+// For queries: why they cannot serve heads of these sizes, so many rows in so many matrices, or the call's mask;
+// nullptr if they can.
 const char* flash_refusal(int64_t size, int64_t value_size);
 const char* flash_refusal(const FlashShape&, int64_t queries, int64_t keys, int64_t sequences, int64_t matrices);
+const char* flash_mask_refusal(const Call&);
 
 FlashShape shape_of(int64_t size, int64_t value_size);
+// The kernels' parameters for a call that no query refused, and the strides of one of its aligned operands.
+Flash describe(const Call&);
+FlashStrides flash_strides(const DLTensor*, const Call&);
 // Whether only the general kernels serve the call: it has a mask, dropout, or a scale that may reverse the order of
 // scores.
 bool is_general(const Flash&);

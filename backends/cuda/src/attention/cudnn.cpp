@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "attention/call.hpp"
 #include "cudnn/graphs.hpp"
 #include "device/device.hpp"
@@ -46,6 +48,8 @@ dvt_status query(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
     return refuse(answer, "cuDNN draws its own dropout mask, which dropout_key does not determine");
   if (call.mask && dvt::same(call.mask->dtype, dvt::boolean))
     return refuse(answer, "it adds masks to the scores: False would not hide NaN");
+  if (!(call.scale > 0 && std::isfinite(call.scale)))
+    return refuse(answer, "it hides padding by -inf before it scales: expected a positive scale");
   if (call.mask)
     return refuse(answer, "its result for a row whose mask is -inf everywhere is not documented to be 0");
   if (!call.keys || !call.size || !call.value_size) return refuse(answer, "an operand is empty");

@@ -31,36 +31,9 @@ dvt_status query(dvt_device*, const dvt_call* c, dvt_answer* answer) {
   const FlashShape shape = shape_of(call.size, call.value_size);
   if (const char* reason = flash_refusal(shape, call.queries, call.keys, -1, call.heads * call.batches))
     return refuse(answer, reason);
-  const auto kind = mask_kind(call.mask);
-  if (!kind || *kind == mask_f64) return refuse(answer, "the mask is neither bool, float16, bfloat16 nor float32");
-  if (call.mask && !strides_of(call.mask, call)) return refuse(answer, "the mask's axes of batches are not one");
-
+  if (const char* reason = flash_mask_refusal(call)) return refuse(answer, reason);
   if (const uint64_t operands = unaligned(call)) return refuse(answer, unaligned_reason, operands);
   return accept(answer);
-}
-
-FlashStrides flash_strides(const DLTensor* t, const Call& call) {
-  const Strides s = *strides_of(t, call);
-  return {s.batch, s.head, s.row};
-}
-
-Flash describe(const Call& call) {
-  Flash p{};
-  p.q = dvt::data<void>(call.q), p.k = dvt::data<void>(call.k), p.v = dvt::data<void>(call.v);
-  p.out = dvt::data<void>(call.out);
-  p.lse = static_cast<float*>(call.lse_data()), p.dropout = call.dropout();
-  p.queries = uint32_t(call.queries), p.keys = uint32_t(call.keys);
-  p.heads = uint32_t(call.heads), p.heads_per_key = uint32_t(call.heads_per_key());
-  p.size = uint32_t(call.size), p.value_size = uint32_t(call.value_size);
-  p.causal = call.causal ? causal_top_left : causal_none, p.scale = float(call.scale);
-  p.q_strides = flash_strides(call.q, call), p.k_strides = flash_strides(call.k, call);
-  p.v_strides = flash_strides(call.v, call), p.out_strides = flash_strides(call.out, call);
-  p.mask_kind = *mask_kind(call.mask);
-  if (call.mask) {
-    p.mask = dvt::data<void>(call.mask), p.mask_strides = flash_strides(call.mask, call);
-    p.mask_column = strides_of(call.mask, call)->column;
-  }
-  return p;
 }
 
 bool has_hopper_kernel(dvt_device* d, const Call& call, const Flash& p) {
@@ -123,7 +96,37 @@ const char* flash_refusal(const FlashShape& shape, int64_t queries, int64_t keys
   return fits ? nullptr : "there are more queries, keys or heads than 31 bits count";
 }
 
+const char* flash_mask_refusal(const Call& call) {
+  const auto kind = mask_kind(call.mask);
+  if (!kind || *kind == mask_f64) return "the mask is neither bool, float16, bfloat16 nor float32";
+  return call.mask && !strides_of(call.mask, call) ? "the mask's axes of batches are not one" : nullptr;
+}
+
 FlashShape shape_of(int64_t size, int64_t value_size) { return flash_shape(int(std::max(size, value_size))); }
+
+FlashStrides flash_strides(const DLTensor* t, const Call& call) {
+  const Strides s = *strides_of(t, call);
+  return {s.batch, s.head, s.row};
+}
+
+Flash describe(const Call& call) {
+  Flash p{};
+  p.q = dvt::data<void>(call.q), p.k = dvt::data<void>(call.k), p.v = dvt::data<void>(call.v);
+  p.out = dvt::data<void>(call.out);
+  p.lse = static_cast<float*>(call.lse_data()), p.dropout = call.dropout();
+  p.queries = uint32_t(call.queries), p.keys = uint32_t(call.keys);
+  p.heads = uint32_t(call.heads), p.heads_per_key = uint32_t(call.heads_per_key());
+  p.size = uint32_t(call.size), p.value_size = uint32_t(call.value_size);
+  p.causal = call.causal ? causal_top_left : causal_none, p.scale = float(call.scale);
+  p.q_strides = flash_strides(call.q, call), p.k_strides = flash_strides(call.k, call);
+  p.v_strides = flash_strides(call.v, call), p.out_strides = flash_strides(call.out, call);
+  p.mask_kind = *mask_kind(call.mask);
+  if (call.mask) {
+    p.mask = dvt::data<void>(call.mask), p.mask_strides = flash_strides(call.mask, call);
+    p.mask_column = strides_of(call.mask, call)->column;
+  }
+  return p;
+}
 
 bool is_general(const Flash& p) { return p.mask || p.dropout.key || !(p.scale > 0 && std::isfinite(p.scale)); }
 

@@ -40,11 +40,9 @@ cudaDataType_t factor_type(const Product& p) {
 }
 
 cublasLtEpilogue_t epilogue_of(const Product& p) {
-  switch (p.activation) {
-    case Activation::relu: return p.has_bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    case Activation::gelu_tanh: return p.has_bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
-    default: return p.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-  }
+  if (p.activation == Activation::gelu_tanh)
+    return p.has_bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  return p.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 class Layout {
@@ -141,10 +139,6 @@ const char* unavailable() {
   if (is_available()) return nullptr;
   return is_emulated() ? "cuBLASLt does not run on the emulated driver"
                        : "cuBLASLt is missing or cannot be used: pip install -U 'dovetail-cuda[cu13]'";
-}
-
-Engine::~Engine() {
-  if (handle_) functions().cublasLtDestroy(static_cast<cublasLtHandle_t>(handle_));
 }
 
 void* Engine::handle() {

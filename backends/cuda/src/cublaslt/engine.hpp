@@ -15,7 +15,7 @@ struct Matrix {
 };
 
 // The function applied to the sums before they are rounded. gelu_tanh is cuBLASLt's GELU: the form with a tanh.
-enum class Activation : uint16_t { none, relu, gelu_tanh };
+enum class Activation : uint16_t { none, gelu_tanh };
 
 // Factors of the sums, in float32: one for each operand, or one for each row of a and each column of b.
 enum class Scales : uint32_t { none, of_operands, of_rows };
@@ -57,7 +57,6 @@ const char* unavailable();
 class Engine {
  public:
   Engine() = default;
-  ~Engine();  // with the device's context current
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 

@@ -10,7 +10,7 @@ namespace gpu::cublaslt {
 // The functions that end in _internal are called by inline functions of cuBLASLt's header, which lack the suffix.
 // clang-format off
 #define GPU_CUBLASLT_FUNCTIONS(X) \
-  X(cublasLtCreate) X(cublasLtDestroy) X(cublasLtGetStatusString) X(cublasLtMatmul) \
+  X(cublasLtCreate) X(cublasLtGetStatusString) X(cublasLtMatmul) \
   X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmulDescInit_internal) X(cublasLtMatmulDescSetAttribute) \
   X(cublasLtMatmulPreferenceInit_internal) X(cublasLtMatmulPreferenceSetAttribute) \
   X(cublasLtMatrixLayoutInit_internal) X(cublasLtMatrixLayoutSetAttribute)

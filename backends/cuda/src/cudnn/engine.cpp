@@ -51,10 +51,6 @@ class Engine::Handle {
   cudnnHandle_t handle_ = nullptr;
 };
 
-Engine::~Engine() {
-  for (void* handle : idle_) functions().cudnnDestroy(static_cast<cudnnHandle_t>(handle));
-}
-
 PlanRef Engine::plan_of(dvt_device* d, auto& plans, const auto& graph) {
   if (!is_available()) return nullptr;
   return plans.get(graph, [&]() -> PlanRef {

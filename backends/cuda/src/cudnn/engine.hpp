@@ -13,7 +13,6 @@ const char* unavailable();
 class Engine {
  public:
   Engine() = default;
-  ~Engine();  // with the device's context current
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 

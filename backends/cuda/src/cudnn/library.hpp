@@ -9,7 +9,7 @@
 namespace gpu::cudnn {
 // clang-format off
 #define GPU_CUDNN_FUNCTIONS(X) \
-  X(cudnnCreate) X(cudnnDestroy) X(cudnnGetErrorString) X(cudnnGetVersion) X(cudnnSetStream)
+  X(cudnnCreate) X(cudnnGetErrorString) X(cudnnGetVersion) X(cudnnSetStream)
 // clang-format on
 
 struct Functions {

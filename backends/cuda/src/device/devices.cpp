@@ -6,7 +6,6 @@
 
 #include "device/errors.hpp"
 #include "gpu/functions.hpp"
-#include "verified.hpp"
 
 namespace gpu {
 int attribute(CUdevice device, CUdevice_attribute which) {
@@ -120,10 +119,6 @@ dvt_status device_count(uint32_t* n) {
     const auto& [usable, too_old] = found();
     if (usable.empty())
       return none(too_old + " is too old: expected compute capability 8.0 (Ampere) or newer; use another GPU");
-    if (!is_anything_verified())
-      return none(
-          "no kernel of this release has run on a GPU yet, so none is used; to try them all the same, set "
-          "DOVETAIL_CUDA_UNVERIFIED=1");
     *n = uint32_t(usable.size());
     return DVT_OK;
   } catch (...) {
@@ -151,9 +146,7 @@ void device_close(dvt_device* d) {
     d->deferred.drain();
     return DVT_OK;
   });
-  if (d->lost) d->deferred.abandon();
-  const Current current(d->context);
-  delete d;
+  // The rest goes with the process: the libraries that it has handles of may have ended before this.
 }
 
 dvt_status device_props(dvt_device* d, dvt_props* p) {

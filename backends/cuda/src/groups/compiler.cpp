@@ -34,7 +34,7 @@ codegen::Dialect dialect() {
 // Why no group can run; nullptr if groups can.
 const char* refusal(const dvt_device* d) {
   if (!is_verified("groups"))
-    return "no group of this release has run on a GPU: DOVETAIL_CUDA_UNVERIFIED=1 tries them";
+    return "groups of this release have not run on a GPU: DOVETAIL_CUDA_UNVERIFIED=1 tries them";
   const char* const missing = nvrtc::missing(d->capability);
   return *missing ? missing : nullptr;
 }

@@ -18,7 +18,9 @@ GroupKernel::~GroupKernel() { driver().cuLibraryUnload(library_); }
 
 std::shared_ptr<const GroupKernel> find_group_kernel(const std::string& text, int capability) {
   using Kernel = std::shared_ptr<const GroupKernel>;
-  static auto& cache = *new LruCache<std::string, Kernel, std::hash<std::string>, std::equal_to<>>;
+  // Compiled functions hold theirs themselves; this is for the next function with the same text. A kernel is a few
+  // megabytes.
+  static auto& cache = *new LruCache<std::string, Kernel, 128, std::hash<std::string>, std::equal_to<>>;
   return cache.get(std::to_string(capability) + " " + text,
                    [&] { return std::make_shared<const GroupKernel>(text, capability); });
 }

@@ -74,7 +74,6 @@ double number(cudaDataType_t type, const void* data, int64_t i) {
 // The activations, by the manual's names: GELU is the form with a tanh.
 bool has(cublasLtEpilogue_t epilogue, cublasLtEpilogue_t part) { return (epilogue & part) == part; }
 double activated(double x, cublasLtEpilogue_t epilogue) {
-  if (has(epilogue, CUBLASLT_EPILOGUE_RELU)) return x < 0 ? 0 : x;
   if (has(epilogue, CUBLASLT_EPILOGUE_GELU))
     return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
   return x;
@@ -174,10 +173,9 @@ struct Product {
     std::FILE* const file = path ? std::fopen(path, "a") : nullptr;
     if (!file) return;
     const auto letter = [](cublasOperation_t op) { return op == CUBLAS_OP_N ? 'n' : 't'; };
-    std::fprintf(file, "%lld %lld %lld batch=%d %c%c%s%s%s%s%s\n", (long long)out.columns, (long long)out.rows,
+    std::fprintf(file, "%lld %lld %lld batch=%d %c%c%s%s%s%s\n", (long long)out.columns, (long long)out.rows,
                  (long long)k(), out.batch, letter(operation.right), letter(operation.left),
-                 operation.bias ? " bias" : "", has(operation.epilogue, CUBLASLT_EPILOGUE_RELU) ? " relu" : "",
-                 has(operation.epilogue, CUBLASLT_EPILOGUE_GELU) ? " gelu" : "",
+                 operation.bias ? " bias" : "", has(operation.epilogue, CUBLASLT_EPILOGUE_GELU) ? " gelu" : "",
                  operation.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? " tf32" : "", scales());
     std::fclose(file);
   }

@@ -97,7 +97,9 @@ const char* missing(const sycl::device& device) {
 std::shared_ptr<const sycl::kernel> find_kernel(const std::string& text, const char* name,
                                                 const sycl::context& context, const sycl::device& device) {
   using Kernel = std::shared_ptr<const sycl::kernel>;
-  static auto& cache = *new LruCache<std::string, Kernel, std::hash<std::string>, std::equal_to<>>;
+  // Compiled functions hold theirs themselves; this is for the next function with the same text. A kernel is a few
+  // megabytes.
+  static auto& cache = *new LruCache<std::string, Kernel, 128, std::hash<std::string>, std::equal_to<>>;
   const size_t which = std::hash<sycl::device>()(device);
   return cache.get(std::to_string(which) + " " + text,
                    [&] { return std::make_shared<const sycl::kernel>(compile(text, name, context, device)); });

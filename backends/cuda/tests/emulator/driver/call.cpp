@@ -32,6 +32,7 @@ void admit(const char* function, Needs needs) {
   }
   if (needs == Needs::nothing) return;
   if (in_host_function) refuse(CUDA_ERROR_NOT_PERMITTED, "host functions may not call the driver");
+  if (is_deinitialised()) refuse(CUDA_ERROR_DEINITIALIZED, "the process ends");
   if (!is_initialised()) refuse(CUDA_ERROR_NOT_INITIALIZED, "expected cuInit before");
   if (needs == Needs::context)
     if (const CUresult result = require_life()->error) refuse(result, "the context has failed before");

@@ -21,7 +21,7 @@ constexpr Model models[] = {
     {12, 0, "RTX 5090", 170, 100 << 10, 96 << 20, 2407000, 14001000, 512},
 };
 constexpr uint64_t default_memory = uint64_t{4} << 30;
-std::atomic<bool> initialised = false;
+std::atomic<bool> initialised = false, deinitialised = false;
 
 [[noreturn]] void wrong(const char* variable, const char* value, const char* expected) {
   std::fprintf(stderr, "%s=%s: expected %s\n", variable, value, expected);
@@ -109,6 +109,7 @@ void put(char* to, int length, const std::string& text) {
 }  // namespace
 
 bool is_initialised() { return initialised; }
+bool is_deinitialised() { return deinitialised; }
 
 const Model& model() {
   static const Model& one = find_model();
@@ -143,7 +144,9 @@ CUresult cuInit(unsigned flags) {
     if (flags) refuse(CUDA_ERROR_INVALID_VALUE, "flags must be 0");
     if (!count_devices()) refuse(CUDA_ERROR_NO_DEVICE, "DOVETAIL_CUDA_EMULATED_DEVICES is 0");
     (void)model();
-    initialised = true;
+    // Like the driver, which ends before what was loaded earlier.
+    static const bool once = std::atexit([] { deinitialised = true; }) == 0;
+    initialised = once;
   });
 }
 

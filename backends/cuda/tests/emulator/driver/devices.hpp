@@ -23,6 +23,7 @@ struct Model {
 inline constexpr int shared_unless_raised = 48 << 10;
 
 bool is_initialised();
+bool is_deinitialised();  // since the process's exit handlers run
 const Model& model();
 size_t memory_of_device();
 int count_devices();
