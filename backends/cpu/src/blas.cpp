@@ -106,6 +106,7 @@ bool multiply(const BlasProduct& p, AnyGemm Blas::* gemm, const In* a, const In*
 }
 }  // namespace
 
+bool has_blas() { return blas(); }
 bool blas_multiply(const BlasProduct& p, const float* a, const float* b, float* c) {
   return multiply(p, &Blas::sgemm, a, b, c);
 }

@@ -11,6 +11,8 @@ struct BlasProduct {
   int64_t a_row, b_row, c_row;
   bool a_transposed, b_transposed;
 };
+// Is there an OpenBLAS that multiplies rightly on this processor?
+bool has_blas();
 // Returns false, having written nothing, if there is no OpenBLAS or a size exceeds its integers.
 bool blas_multiply(const BlasProduct&, const float* a, const float* b, float* c);
 bool blas_multiply(const BlasProduct&, const double* a, const double* b, double* c);

@@ -11,6 +11,7 @@
 #include "compile/compiler.hpp"
 #include "dovetail/backend.hpp"
 #include "isa.hpp"
+#include "linalg/rows.hpp"
 #include "table.hpp"
 #if defined(DOVETAIL_CPU_HAS_ONEDNN)
 #include <oneapi/dnnl/dnnl_version.h>
@@ -145,7 +146,7 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
                     "unset it",
                     kernels);
     }
-    if (level != Level::none) add_rows(table, level);
+    if (level != Level::none) add_rows(table, level), add_linalg_rows(table);
     const std::string& info = *new std::string(build_info());
     dvt_backend b{};
     b.struct_size = sizeof b;

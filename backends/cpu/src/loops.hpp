@@ -24,6 +24,9 @@ struct Elementwise {
   Half in_half = Half::no;  // of every input of 2 bytes
   Half out_half = Half::no;
   uint32_t grain = 32768;  // elements worth a thread
+  // Of a loop on floats: gives the function that computes one of its vectors, which takes and returns vectors of
+  // the level's own width in registers. For code that is generated; nullptr where there is none.
+  const void* (*vector_function)() = nullptr;
 };
 
 // A reduction of contiguous terms; of fp16 and bf16 they are floats. Terms are joined in runs of at most

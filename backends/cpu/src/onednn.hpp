@@ -13,8 +13,8 @@ bool fast_bfloat16();
 // Whether it has exact products of bytes. On aarch64 only those of packed weights.
 bool fast_int8();
 
-// c[m, n] = a[m, k] b[k, n] + bias[n]. For bytes (`in` is u8) c is int32, correct modulo 2^8 for signed and
-// unsigned operands.
+// c[m, n] = a[m, k] b[k, n] + bias[n]; of bfloat16 c may be float32. For bytes (`in` is u8) c is int32, correct
+// modulo 2^8 for signed and unsigned operands.
 struct Product {
   int64_t m, n, k;
   int64_t a_row, a_column, b_row, b_column, c_row;  // strides in elements; c's columns are contiguous

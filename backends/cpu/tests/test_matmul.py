@@ -88,6 +88,22 @@ def test_layouts(cpu, dtype):
         check(cpu, "matmul", laid_out(draw((m, k), dtype), a), laid_out(draw((k, n), dtype), b))
 
 
+@pytest.mark.parametrize("dtype", [np.dtype("f2"), harness.bfloat16], ids=lambda d: d.name)
+def test_float32_sums_of_narrow_floats(cpu, dtype):
+    """They are not rounded: the float16 or bfloat16 that is nearest to them is the product without dtype."""
+    for (m, k, n), a, b in product(
+        [(1, 1, 1), (3, 5, 7), (1, 300, 40), (40, 300, 1), (70, 400, 200)], "NTS", "NTS"
+    ):
+        x, y = laid_out(draw((m, k), dtype), a), laid_out(draw((k, n), dtype), b)
+        want, scale = x.astype("f8") @ y.astype("f8"), np.abs(x.astype("f8")) @ np.abs(y.astype("f8"))
+        got = cpu.run("matmul", x, y, out="f4", shape=want.shape)
+        assert_close(got, want, 3.0, scale * slack(np.dtype("f4"), k))
+        if k > 5:
+            assert (got != got.astype(dtype)).any()
+            plain = cpu.run("matmul", x, y, out=dtype, shape=want.shape).astype("f4")
+            assert np.abs(plain - got).max() <= np.abs(got).max() * 2.0**-8
+
+
 def test_big(cpu):
     """Cut into tiles, several steps along k, and by the libraries where those are faster."""
     dtypes = [np.dtype("f4"), np.dtype("f8"), harness.bfloat16]

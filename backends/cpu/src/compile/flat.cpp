@@ -1,4 +1,6 @@
 // Runs a group on small arrays that all lie alike as one tile, without the general way's index space.
+#include <algorithm>
+
 #include "compile/group.hpp"
 #include "dovetail/backend.hpp"
 #include "scratch.hpp"
@@ -75,10 +77,11 @@ FlatRun run_flat(const Group& g, const GeneratedFunction* functions, const dvt_e
       step.elementwise->loop(in, steps, at[step.result], n);
     } else if (step.kind == Instruction::generated) {
       const GeneratedLoop& loop = g.loops[step.result];
-      const void* in[most_values];
+      const void* in[2 * most_values];  // of values, then functions
       void* results[most_values];
       for (size_t k = 0; k < loop.in.size(); ++k) in[k] = at[loop.in[k]];
       for (size_t k = 0; k < loop.out.size(); ++k) results[k] = at[loop.out[k]];
+      std::copy(loop.calls.begin(), loop.calls.end(), in + loop.in.size());
       functions[step.result](in, results, 1, n);
     }
   }

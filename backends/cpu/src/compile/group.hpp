@@ -60,14 +60,17 @@ struct Pass {
   std::vector<uint32_t> made;  // values of all elements that it makes, loads or has kept rows of
 };
 
-// A run of cheap instructions on values of all elements, for which there can be machine code. `in` and `out`: the
-// values that it reads from tiles, and those that others need. `is_half`: as in its pass.
+// A run of instructions on values of all elements, for which there can be machine code. `in` and `out`: the values
+// that it reads from tiles, and those that others need. `is_half`: as in its pass. `calls`: the vector functions
+// that the code calls, each once.
 struct GeneratedLoop {
   std::vector<Instruction> steps;
   std::vector<uint32_t> in, out;
   std::vector<bool> is_half;
+  std::vector<const void*> calls;
 };
-// Values of rows and of one element stay where they are; the others are dense in rows * columns elements.
+// Values of rows and of one element stay where they are; the others are dense in rows * columns elements. Behind
+// the values, `in` has the functions that the code calls.
 using GeneratedFunction = void (*)(const void* const* in, void* const* out, int64_t rows, int64_t columns);
 
 struct Schedule {

@@ -1,4 +1,4 @@
-// Runs of cheap instructions as LLVM IR: one loop for each, with the values between them in vector registers.
+// Runs of instructions as LLVM IR: one loop for each, with the values between them in vector registers.
 #pragma once
 #include <string>
 
@@ -8,6 +8,9 @@
 namespace dovetail::cpu {
 // Whether generated code of this level can do the instruction, with the bits of its loop on tiles.
 bool has_text(const Group&, const Instruction&, Level);
+
+// Whether it does so by a call of Elementwise::vector_function.
+bool is_called(const Group&, const Instruction&);
 
 // Whether it can widen and narrow these, with the bits of the tiles' conversions.
 bool has_half(Half, Level);

@@ -19,7 +19,8 @@ void for_results(const Group& g, const Instruction& step, F f) {
   if (step.kind != Instruction::generated) return f(step.result);
   for (uint32_t v : g.loops[step.result].out) f(v);
 }
-bool contains(const std::vector<uint32_t>& list, uint32_t v) {
+template <class T>
+bool contains(const std::vector<T>& list, T v) {
   return std::find(list.begin(), list.end(), v) != list.end();
 }
 
@@ -66,12 +67,15 @@ class Joiner {
     run_.clear();
   }
   GeneratedLoop loop(size_t next) const {
-    GeneratedLoop made{run_, {}, {}, {}};
+    GeneratedLoop made{run_, {}, {}, {}, {}};
     std::vector<uint32_t> results;
     for (const Instruction& step : run_) {
       for (uint32_t k = 0; k < step.n_in; ++k)
         if (!contains(results, step.in[k]) && !contains(made.in, step.in[k])) made.in.push_back(step.in[k]);
       results.push_back(step.result);
+      if (!is_called(group_, step)) continue;
+      const void* const function = step.elementwise->vector_function();
+      if (!contains(made.calls, function)) made.calls.push_back(function);
     }
     for (uint32_t v : results)
       if (contains(group_.outputs, v) || (keeps_ && group_.values[v].kept != nowhere) || is_read(v, next))

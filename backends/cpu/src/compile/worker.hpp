@@ -174,7 +174,8 @@ class Worker {
   }
   // Processors fetch ahead within a page, and tiles tend to be pages: memory would idle while a tile is computed,
   // and a processor wait for it at the next. So a part of the next tile's memory is asked for before each
-  // instruction.
+  // instruction. One loop that does all of a pass is as good as a loop over all tiles: asked for at once, their
+  // memory would only make it wait.
   void fetch_ahead() {
     constexpr int64_t line = 64;
     for (size_t i = 0; i < n_ahead_; ++i) {
@@ -231,7 +232,7 @@ class Worker {
 
   void run(const Instruction& step) {
     if (step.kind == Instruction::load) return load(step.result);
-    if (is_long(group_, step)) fetch_ahead();
+    if (is_long(group_, step) && pass_->n_long > 1) fetch_ahead();
     if (step.kind == Instruction::reduce) return reduce(step);
     if (step.kind == Instruction::reduce_columns) return add_to_totals(step);
     if (step.kind == Instruction::generated) return run_generated(step.result);
@@ -259,7 +260,7 @@ class Worker {
   }
   void run_generated(uint32_t index) {
     const GeneratedLoop& loop = group_.loops[index];
-    const void* in[most_values];
+    const void* in[2 * most_values];  // of values, then functions
     void* out[most_values];
     bool by_row = false;
     for (size_t k = 0; k < loop.in.size(); ++k) {
@@ -267,6 +268,7 @@ class Worker {
       by_row |= value(loop.in[k]).extent == Extent::rows;
     }
     for (size_t k = 0; k < loop.out.size(); ++k) out[k] = at_[loop.out[k]];
+    std::copy(loop.calls.begin(), loop.calls.end(), in + loop.in.size());
     const int64_t rows = by_row ? n_rows_ : 1;
     call_.functions[index](in, out, rows, n_ / rows);
   }

@@ -58,7 +58,8 @@ Features read_features() {
   if ((saved & 0xe6) != 0xe6 || !all(seven.b, bit(16) | bit(17) | bit(28) | bit(30) | bit(31))) return f;
   f.level = Level::avx512;
   f.bf16_products = all(seven_one.a, bit(5));
-  f.add_extra("avx512_vnni", all(seven.c, bit(11)));
+  f.int8_products = all(seven.c, bit(11));
+  f.add_extra("avx512_vnni", f.int8_products);
   f.add_extra("avx512_bf16", f.bf16_products);
   f.add_extra("avx512_fp16", all(seven.d, bit(23)));
   if ((saved & 0x60000) != 0x60000) return f;  // tiles saved

@@ -1,5 +1,6 @@
 // equal not_equal less less_equal greater greater_equal, logical_*, isnan isinf isfinite signbit.
 #include "dovetail/functors.hpp"
+#include "simd/complex.hpp"
 #include "simd/elementwise.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -11,12 +12,6 @@ struct Greater {
   bool operator()(T a, T b) const {
     return a > b;
   }
-};
-template <class T>
-struct Complex {
-  T re, im;
-  bool operator==(const Complex& o) const { return (re == o.re) & (im == o.im); }
-  bool operator!=(const Complex& o) const { return !(*this == o); }
 };
 
 // Bools are bytes of 0 and 1.

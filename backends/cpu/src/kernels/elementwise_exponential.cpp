@@ -53,7 +53,7 @@ double gelu_tanh(double x) {
 
 template <class F, double (*f64)(double)>
 void add(Table& t, const char* op) {
-  math::add_unary<math::vector_loop<F, V>, math::scalar_loop<f64>>(t, op);
+  math::add_unary<F, V, math::scalar_loop<f64>>(t, op);
 }
 
 // One row for both kinds of gelu: the attribute selects.
@@ -73,12 +73,12 @@ void add_gelu(Table& t, DLDataType type) {
 }
 void add_gelu(Table& t) {
   using namespace math;
-  constexpr Loop exact = vector_loop<Gelu, V>, approximate = vector_loop<GeluTanh, wide::D>;
   constexpr Loop exact64 = scalar_loop<gelu>, approximate64 = scalar_loop<gelu_tanh>;
-  add_gelu<spec32<exact>, spec32<approximate>>(t, dvt::f32);
+  using wide::D;
+  add_gelu<spec32<Gelu>, spec32<GeluTanh, D>>(t, dvt::f32);
   add_gelu<spec64<exact64>, spec64<approximate64>>(t, dvt::f64);
-  add_gelu<spec16<exact, Half::f16>, spec16<approximate, Half::f16>>(t, dvt::f16);
-  add_gelu<spec16<exact, Half::bf16>, spec16<approximate, Half::bf16>>(t, dvt::bf16);
+  add_gelu<spec16<Gelu, Half::f16>, spec16<GeluTanh, Half::f16, D>>(t, dvt::f16);
+  add_gelu<spec16<Gelu, Half::bf16>, spec16<GeluTanh, Half::bf16, D>>(t, dvt::bf16);
 }
 }  // namespace
 

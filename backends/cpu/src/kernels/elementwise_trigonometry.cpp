@@ -23,7 +23,7 @@ struct Atan2 {
 
 template <class F, double (*f64)(double)>
 void add(Table& t, const char* op) {
-  math::add_unary<math::vector_loop<F, D>, math::scalar_loop<f64>>(t, op);
+  math::add_unary<F, D, math::scalar_loop<f64>>(t, op);
 }
 }  // namespace
 
@@ -34,6 +34,6 @@ void DOVETAIL_CPU_ROWS(Table& t) {
   add<Asin, ::asin>(t, "dvt.asin");
   add<Acos, ::acos>(t, "dvt.acos");
   add<Atan, ::atan>(t, "dvt.atan");
-  math::add_binary<math::vector_loop2<Atan2, D>, math::scalar_loop2<::atan2>>(t, "dvt.atan2");
+  math::add_binary<Atan2, D, math::scalar_loop2<::atan2>>(t, "dvt.atan2");
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

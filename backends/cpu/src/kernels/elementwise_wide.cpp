@@ -28,7 +28,7 @@ struct Pow {
 
 template <class F, double (*f64)(double)>
 void add(Table& t, const char* op) {
-  math::add_unary<math::vector_loop<F, D>, math::scalar_loop<f64>>(t, op);
+  math::add_unary<F, D, math::scalar_loop<f64>>(t, op);
 }
 }  // namespace
 
@@ -44,6 +44,6 @@ void DOVETAIL_CPU_ROWS(Table& t) {
   add<Acosh, ::acosh>(t, "dvt.acosh");
   add<Atanh, ::atanh>(t, "dvt.atanh");
   add<Erfc, ::erfc>(t, "dvt.erfc");
-  math::add_binary<math::vector_loop2<Pow, D>, math::scalar_loop2<::pow>>(t, "dvt.pow");
+  math::add_binary<Pow, D, math::scalar_loop2<::pow>>(t, "dvt.pow");
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

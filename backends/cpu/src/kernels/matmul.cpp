@@ -4,83 +4,25 @@
 
 #include "blas.hpp"
 #include "chunks.hpp"
-#include "dovetail/product.hpp"
 #include "isa.hpp"
 #include "kernel.hpp"
 #include "onednn.hpp"
+#include "simd/complex.hpp"
 #include "simd/gemm.hpp"
 #include "simd/transpose.hpp"
+#include "tiles.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-struct c64 {
-  float re, im;
-};
-struct c128 {
-  double re, im;
-};
+using c64 = Complex<float>;
+using c128 = Complex<double>;
 template <class T>
 inline constexpr bool is_complex = std::is_same_v<T, c64> || std::is_same_v<T, c128>;
 
-constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// dvt::Product with signed sizes, for loops that count down and comparisons with strides. c is dense.
-struct Batched {
-  int64_t m, n, k, a_row, a_column, b_row, b_column, matrices;
-  dvt::Product axes;  // of the batch
-
-  explicit Batched(const dvt::Product& p)
-      : m(int64_t(p.m)),
-        n(int64_t(p.n)),
-        k(int64_t(p.k)),
-        a_row(p.a_row || m > 1 ? p.a_row : k),  // BLAS also requires a valid stride for a vector
-        a_column(p.a_column),
-        b_row(p.b_row),
-        b_column(p.b_column || n > 1 ? p.b_column : 1),
-        matrices(int64_t(p.matrices)),
-        axes(p) {}
-
-  void offsets(int64_t matrix, int64_t& a, int64_t& b) const {
-    a = b = 0;
-    for (uint32_t i = axes.axes; i-- > 0; matrix /= axes.batch[i]) {
-      const int64_t at = matrix % axes.batch[i];
-      a += at * axes.a_batch[i], b += at * axes.b_batch[i];
-    }
-  }
-};
-
-// The tiles of one matrix.
-struct Cut {
-  int64_t rows, columns;  // of a tile
-  int64_t across, tiles;  // tiles side by side, and in all
-};
-Cut cut(const Batched& p, int64_t row_step, int64_t column_step) {
-  constexpr int64_t worthwhile = 150'000;  // multiply-adds worth waking a thread
-  const int64_t threads = int64_t(dvt::host->num_threads(dvt::host));
-  const double work = double(p.m) * double(p.n) * double(p.k) * double(p.matrices);
-  const double most = work / worthwhile;
-  const int64_t wanted = threads == 1 || most < 2 ? 1 : most < double(8 * threads) ? threads : 4 * threads;
-  Cut c{p.m, p.n, 1, p.matrices};
-  const auto count = [&] { return p.matrices * (divide_up(p.m, c.rows) * divide_up(p.n, c.columns)); };
-  while (count() < wanted || c.rows > 512 || c.columns > 1024) {  // the bounds keep a tile's scratch memory small
-    const bool by_rows = c.rows > c.columns || (c.columns <= column_step && c.rows > row_step);
-    int64_t& side = by_rows ? c.rows : c.columns;
-    const int64_t step = by_rows ? row_step : column_step, total = by_rows ? p.m : p.n;
-    if (side <= step) break;
-    const int64_t before = side;
-    for (int64_t chunks = divide_up(total, side) + 1; side >= before; ++chunks)
-      side = divide_up(divide_up(total, chunks), step) * step;
-  }
-  c.across = divide_up(p.n, c.columns);
-  c.tiles = c.across * divide_up(p.m, c.rows);
-  return c;
-}
-
 // A library call costs locks, memory and copies of operands: small products do not repay it, nor do those
 // whose b is a vector, which read every number once.
-template <class T>
-bool worth_a_call(const gemm::Product<T>& p) {
+template <class T, class Out>
+bool worth_a_call(const gemm::Product<T, Out>& p) {
   return p.n > 1 && p.k > 1 && p.m * p.n * p.k >= 32 * 32 * 32;
 }
 
@@ -88,10 +30,10 @@ template <class T>
 inline constexpr DLDataType type_of = std::is_same_v<T, bf16>    ? dvt::bf16
                                       : std::is_same_v<T, float> ? dvt::f32
                                                                  : dvt::u8;
-template <class T>
-onednn::Product describe(const gemm::Product<T>& p) {
-  return {p.m,        p.n,     p.k,        p.a_row,    p.a_column,       p.b_row,
-          p.b_column, p.c_row, type_of<T>, type_of<T>, p.bias != nullptr};
+template <class T, class Out>
+onednn::Product describe(const gemm::Product<T, Out>& p) {
+  return {p.m,        p.n,     p.k,        p.a_row,      p.a_column,       p.b_row,
+          p.b_column, p.c_row, type_of<T>, type_of<Out>, p.bias != nullptr};
 }
 template <class T>
 bool served_by_onednn() {
@@ -104,6 +46,10 @@ bool served_by_onednn() {
 template <class Multiply>
 bool converted(const gemm::Product<float>& p, Multiply multiply) {
   return multiply(describe(p), p.bias, p.c);
+}
+template <class Multiply>
+bool converted(const gemm::Product<bf16, float>& p, Multiply multiply) {  // of matmul, which has no bias
+  return multiply(describe(p), nullptr, p.c);
 }
 template <class Multiply>
 bool converted(const gemm::Product<bf16>& p, Multiply multiply) {
@@ -132,8 +78,8 @@ bool converted(const gemm::Product<uint8_t>& p, Multiply multiply) {
   return true;
 }
 
-template <class T>
-bool by_onednn(const gemm::Product<T>& p) {
+template <class T, class Out>
+bool by_onednn(const gemm::Product<T, Out>& p) {
   if (!worth_a_call(p) || !served_by_onednn<T>()) return false;
   return converted(p, [&](const onednn::Product& d, const float* bias, void* c) {
     return onednn::multiply(d, p.a, p.b, bias, c);
@@ -151,9 +97,11 @@ void add_bias(T* c, int64_t m, int64_t n, int64_t c_row, const T* bias) {
     for (int64_t j = 0; j < n; ++j) c[i * c_row + j] = sum_of(c[i * c_row + j], bias[j]);
 }
 
-template <class T>
-bool blas_product(BlasProduct q, const gemm::Product<T>& p) {
-  if constexpr (std::is_same_v<T, bf16>) {  // added up in float32, including the bias, and rounded once
+template <class T, class Out>
+bool blas_product(BlasProduct q, const gemm::Product<T, Out>& p) {
+  if constexpr (!std::is_same_v<T, Out>) {
+    return blas_multiply_bfloat16(q, &p.a->bits, &p.b->bits, p.c);
+  } else if constexpr (std::is_same_v<T, bf16>) {  // added up in float32, including the bias, and rounded once
     float* const sum = static_cast<float*>(scratch(Scratch::result, size_t(p.m * p.n) * sizeof(float)));
     float* const bias = static_cast<float*>(scratch(Scratch::kernel, size_t(p.n) * sizeof(float)));
     q.c_row = p.n;
@@ -172,8 +120,8 @@ bool blas_product(BlasProduct q, const gemm::Product<T>& p) {
 }
 
 // OpenBLAS needs matrices whose rows or columns are contiguous.
-template <class T>
-bool by_blas(const gemm::Product<T>& p) {
+template <class T, class Out>
+bool by_blas(const gemm::Product<T, Out>& p) {
   const bool a_plain = p.a_column == 1 && p.a_row >= p.k, a_transposed = p.a_row == 1 && p.a_column >= p.m;
   const bool b_plain = p.b_column == 1 && p.b_row >= p.n, b_transposed = p.b_row == 1 && p.b_column >= p.k;
   if (!(a_plain || a_transposed) || !(b_plain || b_transposed)) return false;
@@ -208,6 +156,7 @@ bool complex_loop(const gemm::Product<T>& p) {
 // int8, uint8         oneDNN, where the processor   own
 //                     has VNNI
 // float16, integers   own                           own
+// Bytes added up in int32 are matmul_integer.cpp's.
 //
 // On x86-64 our own loops are as fast as the libraries, need no code generated per shape and round less. On
 // aarch64 OpenBLAS has a kernel for each processor, written by hand, with SVE where that is wider; ours are
@@ -225,8 +174,8 @@ template <>
 inline constexpr bool blas_is_faster<bf16> = true;
 #endif
 
-template <class T>
-bool one_product(const gemm::Product<T>& p) {
+template <class T, class Out>
+bool one_product(const gemm::Product<T, Out>& p) {
   if constexpr (is_complex<T>) {
     return (p.m * p.n * p.k > 64 && by_blas(p)) || complex_loop(p);
   } else {
@@ -301,8 +250,8 @@ const char* panel_of(const Batched& p, const Packed& packed, int64_t i, const T*
 }
 
 // False if oneDNN has no code for so few rows, or for a's strides.
-template <class T>
-bool panel_product(const gemm::Product<T>& p, const char* panel) {
+template <class T, class Out>
+bool panel_product(const gemm::Product<T, Out>& p, const char* panel) {
   return converted(p, [&](const onednn::Product& d, const float* bias, void* c) {
     return onednn::multiply_panel(d, p.a, panel, bias, c);
   });
@@ -337,14 +286,14 @@ dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* t
 
 // ---- calls
 
-template <dvt::Product (*product)(const dvt_call*), class T>
+template <dvt::Product (*product)(const dvt_call*), class T, class Out>
 dvt_status run(dvt_device*, const dvt_call* call) {
   const Batched p(product(call));
   const T *const a = dvt::data<const T>(call->in[0]), *const b = dvt::data<const T>(call->in[1]);
   const T* const bias = dvt::has_in(call, 2) ? dvt::data<const T>(call->in[2]) : nullptr;
-  T* const c = dvt::data<T>(call->out[0]);
+  Out* const c = dvt::data<Out>(call->out[0]);
   if (p.matrices == 1 && p.m * p.n <= 4096 && p.m * p.n * p.k <= 100'000)  // nothing to split
-    return one_product<T>({p.m, p.n, p.k, a, p.a_row, p.a_column, b, p.b_row, p.b_column, c, p.n, 1, bias})
+    return one_product<T, Out>({p.m, p.n, p.k, a, p.a_row, p.a_column, b, p.b_row, p.b_column, c, p.n, 1, bias})
                ? DVT_OK
                : DVT_OOM;
   Packed packed;
@@ -357,19 +306,19 @@ dvt_status run(dvt_device*, const dvt_call* call) {
                       panel = at % tile.tiles % tile.across, j = panel * tile.columns;
         int64_t a_offset, b_offset;
         p.offsets(matrix, a_offset, b_offset);
-        const gemm::Product<T> one{least(tile.rows, p.m - i),
-                                   least(tile.columns, p.n - j),
-                                   p.k,
-                                   a + a_offset + i * p.a_row,
-                                   p.a_row,
-                                   p.a_column,
-                                   b + b_offset + j * p.b_column,
-                                   p.b_row,
-                                   p.b_column,
-                                   c + matrix * p.m * p.n + i * p.n + j,
-                                   p.n,
-                                   1,
-                                   bias ? bias + j : nullptr};
+        const gemm::Product<T, Out> one{least(tile.rows, p.m - i),
+                                        least(tile.columns, p.n - j),
+                                        p.k,
+                                        a + a_offset + i * p.a_row,
+                                        p.a_row,
+                                        p.a_column,
+                                        b + b_offset + j * p.b_column,
+                                        p.b_row,
+                                        p.b_column,
+                                        c + matrix * p.m * p.n + i * p.n + j,
+                                        p.n,
+                                        1,
+                                        bias ? bias + j : nullptr};
         if constexpr (packable<T>)
           if (const char* const weights = panel_of(p, packed, panel, b); weights && panel_product(one, weights))
             return true;
@@ -377,9 +326,9 @@ dvt_status run(dvt_device*, const dvt_call* call) {
       });
 }
 
-template <dvt::Product (*product)(const dvt_call*), class T>
+template <dvt::Product (*product)(const dvt_call*), class T, class Out = T>
 dvt::Row row(const char* op, DLDataType type) {
-  dvt::Row made(op, run<product, T>);
+  dvt::Row made(op, run<product, T, Out>);
   if (std::is_same_v<T, bf16> && may_multiply_bfloat16()) made.flags(DVT_K_FLUSHES_SUBNORMALS);
   if constexpr (packable<T>)
     return made.in(type, DVT_O_STRIDED)
@@ -388,9 +337,15 @@ dvt::Row row(const char* op, DLDataType type) {
   else return made.in(type, DVT_O_STRIDED).in(type, DVT_O_STRIDED);
 }
 
+// The result's dtype says all that matmul's attribute does: such rows serve its second version.
+template <class T, class Out = T>
+void add_matmul(Table& table, DLDataType type, DLDataType out) {
+  table.add(row<dvt::product_of_matmul, T, Out>("dvt.matmul", type).version(2).out(out).kernel());
+}
+
 template <class T>
 void add(Table& table, DLDataType type) {
-  table.add(row<dvt::product_of_matmul, T>("dvt.matmul", type).out(type).kernel());
+  add_matmul<T>(table, type, type);
   table.add(row<dvt::product_of_linear, T>("dvt.linear", type).in(type, DVT_O_OPTIONAL).out(type).kernel());
 }
 }  // namespace
@@ -400,6 +355,9 @@ void DOVETAIL_CPU_ROWS(Table& table) {
   add<double>(table, dvt::f64);
   add<bf16>(table, dvt::bf16);
   add<f16>(table, dvt::f16);
+  add_matmul<bf16, float>(table, dvt::bf16, dvt::f32);
+  add_matmul<f16, float>(table, dvt::f16, dvt::f32);
+  add_matmul<int16_t, uint32_t>(table, dvt::i16, dvt::i32);
   // Wrapping sums of products have the same bits in signed and unsigned types.
   for (DLDataType t : {dvt::i8, dvt::u8}) add<uint8_t>(table, t);
   for (DLDataType t : {dvt::i16, dvt::u16}) add<uint16_t>(table, t);

@@ -2,84 +2,22 @@
 // running maximum and sum, so only one block of scores exists at a time.
 #include <atomic>
 
-#include "simd/gemm.hpp"
-#include "simd/rows.hpp"
+#include "simd/attention.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-using namespace rows;
-constexpr int64_t query_block = 112, key_block = 512;  // queries: whole register tiles of 14 rows
-constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-// Rows of scores: whole panels and some padding, so that they do not map to the same cache lines.
-template <class T>
-constexpr int64_t score_row(int64_t keys) {
-  return round_up(keys, gemm::panel<T>) + 16;
-}
+using namespace attention;
 
-// An operand (..., rows, columns): the strides of its last two axes, and its strides for the output's batch
-// axes, 0 if broadcast.
-struct Operand {
-  const char* data = nullptr;
-  int64_t row = 0, column = 0, batch[DVT_MAX_NDIM] = {};
-
-  Operand(const DLTensor* t, const DLTensor* out) {
-    if (!t) return;
-    data = dvt::data<const char>(t);
-    const int n = t->ndim, shift = out->ndim - n;
-    if (n >= 2) row = t->shape[n - 2] == 1 ? 0 : t->strides[n - 2];
-    if (n >= 1) column = t->shape[n - 1] == 1 ? 0 : t->strides[n - 1];
-    for (int i = 0; i + 2 < n; ++i) batch[i + shift] = t->shape[i] == 1 ? 0 : t->strides[i];
-  }
-};
-
-struct Problem {
-  Operand q, k, v, mask;
-  DLDataType mask_type{};
-  const DLTensor* out = nullptr;
-  int64_t queries = 0, keys = 0, size = 0, value_size = 0, heads_per_key = 1, blocks = 1;
-  double scale = 1;
-  bool causal = false;
-
-  // How many keys take part in one matrix of the batch.
+// How many keys take part in one matrix of the batch.
+struct Lengths {
   const int64_t* lengths = nullptr;
   int64_t matrices_per_length = 1;
-  int64_t keys_of(int64_t matrix) const {
-    if (!lengths) return keys;
+  int64_t keys_of(const Problem& p, int64_t matrix) const {
+    if (!lengths) return p.keys;
     const int64_t n = lengths[matrix / matrices_per_length];
-    return n < 0 ? 0 : least(n, keys);
-  }
-
-  // Offsets of one matrix of the batch, in elements.
-  struct Place {
-    int64_t q = 0, k = 0, v = 0, mask = 0;
-  };
-  Place place(int64_t at) const {
-    Place p;
-    for (int i = out->ndim - 2; i-- > 0; at /= out->shape[i]) {
-      const int64_t n = at % out->shape[i], shared = i == out->ndim - 3 ? n / heads_per_key : n;
-      p.q += n * q.batch[i], p.k += shared * k.batch[i], p.v += shared * v.batch[i], p.mask += n * mask.batch[i];
-    }
-    return p;
+    return n < 0 ? 0 : least(n, p.keys);
   }
 };
-
-// The values that the mask adds to scores [0, n) of a row.
-template <class T>
-void read_mask(const Problem& p, int64_t offset, int64_t n, T* out) {
-  const int64_t step = p.mask.column;
-  const auto each = [&](auto* data, auto value) {
-    for (int64_t j = 0; j < n; ++j) out[j] = T(value(data[offset + j * step]));
-  };
-  const char* data = p.mask.data;
-  if (p.mask_type.code == DVT_BOOL)
-    each(reinterpret_cast<const uint8_t*>(data), [](uint8_t x) { return x ? T(0) : -T(__builtin_inf()); });
-  else if (p.mask_type.code == DVT_BFLOAT)
-    each(reinterpret_cast<const bf16*>(data), [](bf16 x) { return widen(x); });
-  else if (p.mask_type.bits == 16) each(reinterpret_cast<const f16*>(data), [](f16 x) { return widen(x); });
-  else if (p.mask_type.bits == 32) each(reinterpret_cast<const float*>(data), [](float x) { return x; });
-  else each(reinterpret_cast<const double*>(data), [](double x) { return x; });
-}
 
 // Turns the scores of one row into weights: s = exp(s * scale + mask - top), with the row's running top and
 // sum. Masked elements stay masked even if the score is NaN. Returns the factor for the results so far.
@@ -168,13 +106,12 @@ void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n
   for (int64_t i = 0; i < n; ++i) workspace.top[i] = -T(__builtin_inf()), workspace.sum[i] = 0;
   for (int64_t i = 0; i < n * p.value_size; ++i) workspace.results[i] = 0;
   const int64_t end = p.causal ? least(keys, first + n) : keys;
-  const bool one_mask = p.mask.data && !p.mask.row;
   for (int64_t j = 0; j < end; j += key_block) {
     const int64_t m = least(key_block, end - j), padded = round_up(m, width<T>), row = score_row<T>(m);
     gemm::pack(p.size, m, k + j * p.k.row, p.k.column, p.k.row, P, workspace.keys);
     gemm::multiply<T>(n, m, p.size, a, a_row, a_column, {workspace.keys, p.size * P, P}, workspace.scores, row,
                       false);
-    if (one_mask) read_mask(p, at.mask + j * p.mask.column, m, workspace.mask);
+    if (p.one_mask()) read_mask(p, at.mask + j * p.mask.column, m, workspace.mask);
     for (int64_t x = m; x < padded; ++x) workspace.mask[x] = 0;
     for (int64_t i = 0; i < n; ++i) {
       const int64_t seen = p.causal ? least(m, first + i - j + 1) : m;
@@ -183,10 +120,10 @@ void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n
         for (int64_t x = 0; x < m; ++x) s[x] = 0;
         continue;
       }
-      if (p.mask.data && !one_mask)
+      if (p.mask.data && !p.one_mask())
         read_mask(p, at.mask + (first + i) * p.mask.row + j * p.mask.column, m, workspace.mask);
-      const T factor = weigh(s, seen, padded, T(p.scale), p.mask.data ? workspace.mask : nullptr,
-                             p.mask_type.code == DVT_BOOL, workspace.top[i], workspace.sum[i]);
+      const T factor = weigh(s, seen, padded, T(p.scale), p.mask.data ? workspace.mask : nullptr, p.hides(),
+                             workspace.top[i], workspace.sum[i]);
       if (factor != 1 && j)
         for (int64_t x = 0; x < p.value_size; ++x) workspace.results[i * p.value_size + x] *= factor;
     }
@@ -212,51 +149,30 @@ template <class In>
 dvt_status run(dvt_device*, const dvt_call* c) {
   using T = Computed<In>;
   constexpr int P = gemm::panel<T>;
-  const DLTensor &q = *c->in[0], &k = *c->in[1], &v = *c->in[2], &out = *c->out[0];
-  const DLTensor* mask = dvt::has_in(c, 3) ? c->in[3] : nullptr;
-  const dvt::Attrs a(c);
-  Problem p{.q{&q, &out}, .k{&k, &out}, .v{&v, &out}, .mask{mask, &out}, .out = &out};
-  if (mask) p.mask_type = mask->dtype;
-  p.causal = a.boolean(0), p.scale = a.f64(1);
-  p.queries = q.shape[q.ndim - 2], p.size = q.shape[q.ndim - 1], p.keys = k.shape[k.ndim - 2];
-  p.value_size = v.shape[v.ndim - 1];
-  if (p.queries == 1) p.q.row = p.size;
-  if (q.ndim >= 3 && k.ndim >= 3 && k.shape[k.ndim - 3] > 1)
-    p.heads_per_key = q.shape[q.ndim - 3] / k.shape[k.ndim - 3];
-  if (p.heads_per_key < 1) p.heads_per_key = 1;
-  p.blocks = (p.queries + query_block - 1) / query_block;
+  const DLTensor& out = *c->out[0];
+  const Problem p(c, &out, 3);
+  const int64_t blocks = (p.queries + query_block - 1) / query_block;
   const bool pack_values = is_half<In> || p.v.column != 1 || p.value_size % P;
-  const int64_t step = (p.queries + p.blocks - 1) / p.blocks,
-                matrices = dvt::size(&out) / (p.queries * p.value_size);
-  if (dvt::has_in(c, 4)) {
-    p.lengths = dvt::data<const int64_t>(c->in[4]);
-    p.matrices_per_length = matrices / dvt::size(c->in[4]);
-  }
+  const int64_t step = (p.queries + blocks - 1) / blocks, matrices = dvt::size(&out) / (p.queries * p.value_size);
+  Lengths lengths;
+  if (dvt::has_in(c, 4)) lengths = {dvt::data<const int64_t>(c->in[4]), matrices / dvt::size(c->in[4])};
   const int64_t work = step * p.keys * (p.size + p.value_size) + 1;
   std::atomic<bool> complete{true};
-  dvt::parallel_for(uint64_t(matrices * p.blocks), uint64_t(200'000 / work + 1),
-                    [&](uint64_t begin, uint64_t end, uint32_t) {
-                      const Workspace<T> workspace(p, is_half<In>, pack_values);
-                      if (!workspace.complete) return complete.store(false, std::memory_order_relaxed);
-                      for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-                        const int64_t matrix = at / p.blocks, first = at % p.blocks * step;
-                        if (first >= p.queries) continue;
-                        attend<In>(p, p.place(matrix), first, least(step, p.queries - first), p.keys_of(matrix),
-                                   workspace, pack_values, dvt::data<In>(&out) + matrix * p.queries * p.value_size);
-                      }
-                    });
+  dvt::parallel_for(
+      uint64_t(matrices * blocks), uint64_t(200'000 / work + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+        const Workspace<T> workspace(p, is_half<In>, pack_values);
+        if (!workspace.complete) return complete.store(false, std::memory_order_relaxed);
+        for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+          const int64_t matrix = at / blocks, first = at % blocks * step;
+          if (first >= p.queries) continue;
+          attend<In>(p, p.place(matrix), first, least(step, p.queries - first), lengths.keys_of(p, matrix),
+                     workspace, pack_values, dvt::data<In>(&out) + matrix * p.queries * p.value_size);
+        }
+      });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 
-dvt_status query(dvt_device*, const dvt_call* c, dvt_answer* answer) {
-  const DLTensor* mask = dvt::has_in(c, 3) ? c->in[3] : nullptr;
-  if (mask && mask->dtype.code != DVT_BOOL && mask->dtype.code != DVT_FLOAT && mask->dtype.code != DVT_BFLOAT) {
-    DVT_PUT(answer, dvt_answer, reason, "the mask is neither bool nor floating");
-    return DVT_UNSUPPORTED;
-  }
-  DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
-  return DVT_OK;
-}
+dvt_status query(dvt_device*, const dvt_call* c, dvt_answer* answer) { return query_mask(c, 3, answer); }
 
 template <class T>
 void add(Table& table, DLDataType type) {

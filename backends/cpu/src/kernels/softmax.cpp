@@ -2,59 +2,24 @@
 #include <atomic>
 
 #include "simd/axis_rows.hpp"
-#include "simd/rows.hpp"
+#include "simd/softmax.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 using namespace rows;
 
-// The largest terms are exactly 1. They are counted, and the rest is summed separately, which preserves its
-// digits.
-
-// For one row; y may be x.
-template <class T, bool logarithm>
-[[gnu::noinline]] void softmax_row(const T* x, T* y, int64_t n) {
-  constexpr int64_t W = width<T>;
-  T top = greatest(x, n);
-  if (top - top != 0) top = 0;  // infinite: nothing is subtracted
-  V<T> ones = 0;
-  const T rest = sum_of(x, n, -T(__builtin_inf()), [&, top](V<T> v, int64_t i, int64_t count) {
-    V<T> e = rows::exp(v - top);
-    if constexpr (!logarithm) {
-      if (count == W) e.copy_to(y + i, stdx::element_aligned);
-      else store_part(e, y + i, count);
-    }
-    stdx::where(v == top, ones) += 1;
-    stdx::where(v == top, e) = 0;
-    return e;
-  });
-  const T sum = horizontal_sum(ones) + rest;
-  if constexpr (logarithm) {
-    const T log_sum = std::log(sum);
-    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - top) - log_sum;
-  } else {
-    for (int64_t i = 0; i < n; ++i) y[i] /= sum;
-  }
-}
-
-// For `width` adjacent rows, of which n are used.
+// softmax_row for `width` adjacent rows, of which n are used.
 template <class T, bool logarithm>
 [[gnu::noinline]] void softmax_columns(const T* x, int64_t stride, T* y, int64_t out_stride, int64_t size,
                                        int64_t n) {
-  constexpr int64_t W = width<T>;
-  const auto at = [=](const T* p, int64_t i) { return n == W ? load(p + i) : load_part(p + i, n, T(0)); };
-  const auto put = [=](V<T> v, int64_t i) {
-    if (n == W) v.copy_to(y + i, stdx::element_aligned);
-    else store_part(v, y + i, n);
-  };
-  V<T> top = at(x, 0);
-  for (int64_t i = 1; i < size; ++i) top = stdx::max(at(x, i * stride), top);
+  V<T> top = part(x, 0, n);
+  for (int64_t i = 1; i < size; ++i) top = stdx::max(part(x, i * stride, n), top);
   stdx::where(top - top != 0, top) = 0;
   V<T> sum = 0, ones = 0, run = 0;
   for (int64_t i = 0; i < size; ++i) {
-    const V<T> v = at(x, i * stride);
+    const V<T> v = part(x, i * stride, n);
     V<T> e = rows::exp(v - top);
-    if constexpr (!logarithm) put(e, i * out_stride);
+    if constexpr (!logarithm) put(e, y, i * out_stride, n);
     stdx::where(v == top, ones) += 1;
     stdx::where(v == top, e) = 0;
     run += e;
@@ -62,13 +27,13 @@ template <class T, bool logarithm>
   }
   sum = ones + (sum + run);
   if constexpr (logarithm) {
-    T lane[W];
+    T lane[width<T>];
     sum.copy_to(lane, stdx::element_aligned);
     for (T& l : lane) l = std::log(l);
     const V<T> log_sum = load(lane);
-    for (int64_t i = 0; i < size; ++i) put((at(x, i * stride) - top) - log_sum, i * out_stride);
+    for (int64_t i = 0; i < size; ++i) put((part(x, i * stride, n) - top) - log_sum, y, i * out_stride, n);
   } else {
-    for (int64_t i = 0; i < size; ++i) put(at(y, i * out_stride) / sum, i * out_stride);
+    for (int64_t i = 0; i < size; ++i) put(part(y, i * out_stride, n) / sum, y, i * out_stride, n);
   }
 }
 

@@ -25,6 +25,7 @@ dvt_status take_along_axis(dvt_device*, const dvt_call* c) {
   const IterationSpace space(c, dvt::Attrs(c).i64(0));
   const int last = space.ndim - 1;
   const int64_t n = space.shape[last], rows = dvt::size(c->out[0]) / n;
+  const int64_t indices = space.index[last] ? n : 1, run = n / indices;  // of a row, and elements that each serves
   const T* x = dvt::data<const T>(c->in[0]);
   const int64_t* index = dvt::data<const int64_t>(c->in[1]);
   T* out = dvt::data<T>(c->out[0]);
@@ -37,14 +38,16 @@ dvt_status take_along_axis(dvt_device*, const dvt_call* c) {
         from += rest % space.shape[i] * space.x[i];
         at += rest % space.shape[i] * space.index[i];
       }
-      for (int64_t i = 0; i < n; ++i) {
+      for (int64_t i = 0; i < indices; ++i) {
         const int64_t k = index[at + i * space.index[last]];
         if (!on_axis(k, space.axis_size)) {
           __atomic_store_n(&which, k, __ATOMIC_RELAXED);
           __atomic_store_n(&bad, true, __ATOMIC_RELAXED);
           return;
         }
-        out[int64_t(row) * n + i] = x[from + i * space.x[last] + wrapped(k, space.axis_size) * space.axis_stride];
+        const T* const source = x + from + i * space.x[last] + wrapped(k, space.axis_size) * space.axis_stride;
+        T* const to = out + int64_t(row) * n + i;
+        for (int64_t j = 0; j < run; ++j) to[j] = source[j * space.x[last]];
       }
     }
   });

@@ -29,12 +29,11 @@ constexpr dnnl_data_type_t bytes_of_a = dnnl_s8, sums_of_bytes = dnnl_f32;
 #endif
 dnnl_data_type_t a_type(DLDataType in) { return is_bytes(in) ? bytes_of_a : data_type(in); }
 dnnl_data_type_t weights_type(DLDataType in) { return is_bytes(in) ? dnnl_s8 : data_type(in); }
-dnnl_data_type_t sum_type(DLDataType in) { return is_bytes(in) ? sums_of_bytes : data_type(in); }
-bool is_converted(const Product& p) { return sum_type(p.in) != data_type(p.out); }
+dnnl_data_type_t sum_type(const Product& p) { return is_bytes(p.in) ? sums_of_bytes : data_type(p.out); }
+bool is_converted(const Product& p) { return sum_type(p) != data_type(p.out); }
 
 PrimitiveDesc describe(const Product& p, const_dnnl_memory_desc_t b) {
-  const Desc a = matrix(p.m, p.k, p.a_row, p.a_column, a_type(p.in)),
-             c = matrix(p.m, p.n, p.c_row, 1, sum_type(p.in)),
+  const Desc a = matrix(p.m, p.k, p.a_row, p.a_column, a_type(p.in)), c = matrix(p.m, p.n, p.c_row, 1, sum_type(p)),
              bias = p.bias ? matrix(1, p.n, p.n, 1, dnnl_f32) : nullptr;
   if (!a || !b || !c || (p.bias && !bias)) return nullptr;
   return make<PrimitiveDesc>(dnnl()->matmul_primitive_desc_create, dnnl()->engine, a.get(), b, bias.get(), c.get(),
@@ -75,7 +74,7 @@ const Layout& layout(const Shape& shape) {
 // where the errors do not matter. Sums of bytes that it returns as float32 are exact up to 2^24.
 int64_t depth(DLDataType type) {
   if (data_type(type) == dnnl_f32) return 128;
-  if (sum_type(type) == dnnl_f32) return (1 << 24) / (128 * 128);
+  if (is_bytes(type) && sums_of_bytes == dnnl_f32) return (1 << 24) / (128 * 128);
   return std::numeric_limits<int64_t>::max();
 }
 

@@ -361,4 +361,7 @@ DOVETAIL_PRODUCT(uint8_t, uint8_t)
 DOVETAIL_PRODUCT(uint16_t, uint16_t)
 DOVETAIL_PRODUCT(uint32_t, uint32_t)
 DOVETAIL_PRODUCT(uint64_t, uint64_t)
+DOVETAIL_PRODUCT(int16_t, uint32_t)
+template bool product<f16, float>(const Product<f16, float>&);
+template bool product<bf16, float>(const Product<bf16, float>&);
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm

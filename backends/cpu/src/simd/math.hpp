@@ -52,8 +52,12 @@ DOVETAIL_CPU_INLINE X polynomial(X x, const C (&c)[n]) {
 
 // y * 2^n for |n| <= 250, rounded once if the result is subnormal.
 DOVETAIL_CPU_INLINE V scale(V y, V n) {
+#if defined(__AVX512F__)
+  return V(_mm512_scalef_ps(static_cast<__m512>(y), static_cast<__m512>(n)));
+#else
   const I k = stdx::static_simd_cast<I>(n), half = k >> 1;
   return y * from_bits((half + 127) << 23) * from_bits((k - half + 127) << 23);
+#endif
 }
 
 // e^(x + rest) = 2^n * (1 + p): x in [-126, 126], |rest| small.
@@ -74,10 +78,14 @@ DOVETAIL_CPU_INLINE V exp(V x) {
   return select(is_nan(x), x, scale(1 + e.p, e.n));
 }
 
-// For x in [-87, 88] only: one scaling instead of two.
+// For x in [-87, 88] only, where the result is normal.
 DOVETAIL_CPU_INLINE V exp_normal(V x) {
   const ExpParts e = exp_parts(x, 0);
+#if defined(__AVX512F__)
+  return scale(1 + e.p, e.n);
+#else
   return (1 + e.p) * from_bits((stdx::static_simd_cast<I>(e.n) + 127) << 23);
+#endif
 }
 
 DOVETAIL_CPU_INLINE V log(V x) {
@@ -119,6 +127,14 @@ DOVETAIL_CPU_INLINE V silu(V x) {
   return select(is_nan(x), x, y);
 }
 
+// Its derivative, sigmoid(x) (1 + x sigmoid(-x)).
+DOVETAIL_CPU_INLINE V silu_slope(V x) {
+  const V y = clamp(x, -206, 206), h = exp(-0.5f * abs(y));
+  const V positive = 1 / (1 + h * h);
+  const V below = (1 + y * positive) * h * (h * positive), above = positive * (1 + y * h * (h * positive));
+  return select(is_nan(x), x, select(x < 0, below, above));
+}
+
 DOVETAIL_CPU_INLINE V erf(V x) {
   static constexpr float near[] = {0.128379166f,   -0.376126319f,    0.112836793f,   -0.0268584993f,
                                    0.00519883167f, -0.000811808219f, 8.26745454e-05f};
@@ -131,18 +147,34 @@ DOVETAIL_CPU_INLINE V erf(V x) {
   return select(is_nan(x), x, copysign(select(a < 0.9375f, inside, outside), x));
 }
 
-// x Phi(x). The tail q Phi(-q) = q e^(-q^2/2) h(q) keeps its relative accuracy.
-DOVETAIL_CPU_INLINE V gelu(V x) {
+// Phi(-q) = e^(-q^2/2) h(q) of q = |x|, up to where it vanishes: e, and h's two factors.
+struct NormalTail {
+  V q;
+  ExpParts e;
+  V top, inverse;
+};
+DOVETAIL_CPU_INLINE NormalTail normal_tail(V x) {
   // h(q) (q + 2.5) in t = (q - 2.5) / (q + 2.5)
   static constexpr float h[] = {0.706656635f,     -0.433692008f,   0.131986976f,   0.00923590641f,
                                 -0.0163860563f,   -0.00160093233f, 0.00252343365f, 0.000684357597f,
                                 -0.000311028532f, -0.000157360104f};
   const V q = stdx::min(abs(x), V(15.5f));
-  const V top = from_bits(bits(q) & 0xfffff000u);  // its square is exact
-  const V square = -0.5f * top * top, rest = -0.5f * (q - top) * (q + top);
-  const ExpParts e = exp_parts(square, rest);
+  const V upper = from_bits(bits(q) & 0xfffff000u);  // its square is exact
+  const V square = -0.5f * upper * upper, rest = -0.5f * (q - upper) * (q + upper);
   const V inverse = 1 / (q + 2.5f);
-  const V tail = scale((1 + e.p) * (polynomial((q - 2.5f) * inverse, h) * (q * inverse)), e.n);
-  return select(is_nan(x), x, select(x >= 0, x - tail, -tail));
+  return {q, exp_parts(square, rest), polynomial((q - 2.5f) * inverse, h), inverse};
+}
+
+// x Phi(x). Its tail keeps its relative accuracy.
+DOVETAIL_CPU_INLINE V gelu(V x) {
+  const NormalTail t = normal_tail(x);
+  const V tail = scale((1 + t.e.p) * (t.top * (t.q * t.inverse)), t.e.n);
+  return select(x < 0, -tail, x - tail);  // NaN stays NaN
+}
+// Its derivative, Phi(x) + x phi(x): that at -q is Phi(-q) - q phi(q), that at q the rest to 1.
+DOVETAIL_CPU_INLINE V gelu_slope(V x) {
+  const NormalTail t = normal_tail(x);
+  const V tail = scale((1 + t.e.p) * (t.top * t.inverse - t.q * 0.398942280f), t.e.n);
+  return select(is_nan(x), x, select(x < 0, tail, 1 - tail));
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::math

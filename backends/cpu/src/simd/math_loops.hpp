@@ -45,6 +45,31 @@ void vector_loop2(const void* const* in, const int64_t* step, void* out, int64_t
   }
 }
 
+// One vector of floats, in a register.
+typedef float Floats __attribute__((vector_size(sizeof(V))));
+template <class F, class X, class... Given>
+Floats of_vector(Given... given) {
+  constexpr int64_t w = X::size();
+  alignas(64) float y[width];
+  for (int64_t i = 0; i < width; i += w) {
+    const auto part = [i](const Floats& x) {
+      alignas(64) float all[width];
+      std::memcpy(all, &x, sizeof x);
+      X v;
+      v.copy_from(all + i, stdx::element_aligned);
+      return v;
+    };
+    F()(part(given)...).copy_to(y + i, stdx::element_aligned);
+  }
+  Floats result;
+  std::memcpy(&result, y, sizeof result);
+  return result;
+}
+template <auto function>
+const void* address() {
+  return reinterpret_cast<const void*>(function);
+}
+
 template <double (*f)(double)>
 void scalar_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
   const double* x = static_cast<const double*>(in[0]);
@@ -59,32 +84,36 @@ void scalar_loop2(const void* const* in, const int64_t* step, void* out, int64_t
 }
 
 constexpr uint32_t grain = 4096;  // these loops pay for a thread earlier than an addition
-template <Loop loop>
-inline constexpr Elementwise spec32{loop, 1, {4}, 4, false, Half::no, Half::no, grain};
-template <Loop loop, Half half>
-inline constexpr Elementwise spec16{loop, 1, {2}, 2, false, half, half, grain};
+template <class F, class X = V>
+inline constexpr Elementwise spec32{
+    vector_loop<F, X>, 1, {4}, 4, false, Half::no, Half::no, grain, address<of_vector<F, X, Floats>>};
+template <class F, Half half, class X = V>
+inline constexpr Elementwise spec16{
+    vector_loop<F, X>, 1, {2}, 2, false, half, half, grain, address<of_vector<F, X, Floats>>};
 template <Loop loop>
 inline constexpr Elementwise spec64{loop, 1, {8}, 8, false, Half::no, Half::no, grain};
-template <Loop loop>
-inline constexpr Elementwise spec32x2{loop, 2, {4, 4}, 4, true, Half::no, Half::no, grain};
-template <Loop loop, Half half>
-inline constexpr Elementwise spec16x2{loop, 2, {2, 2}, 2, true, half, half, grain};
+template <class F, class X>
+inline constexpr Elementwise spec32x2{
+    vector_loop2<F, X>, 2, {4, 4}, 4, true, Half::no, Half::no, grain, address<of_vector<F, X, Floats, Floats>>};
+template <class F, class X, Half half>
+inline constexpr Elementwise spec16x2{
+    vector_loop2<F, X>, 2, {2, 2}, 2, true, half, half, grain, address<of_vector<F, X, Floats, Floats>>};
 template <Loop loop>
 inline constexpr Elementwise spec64x2{loop, 2, {8, 8}, 8, true, Half::no, Half::no, grain};
 
 // All four float types of a unary or binary op: fp16 and bf16 go through the float loop.
-template <Loop loop, Loop loop64>
+template <class F, class X, Loop loop64>
 void add_unary(Table& t, const char* op) {
-  add_elementwise(t, op, kernel<spec32<loop>>, dvt::f32, dvt::f32);
+  add_elementwise(t, op, kernel<spec32<F, X>>, dvt::f32, dvt::f32);
   add_elementwise(t, op, kernel<spec64<loop64>>, dvt::f64, dvt::f64);
-  add_elementwise(t, op, kernel<spec16<loop, Half::f16>>, dvt::f16, dvt::f16);
-  add_elementwise(t, op, kernel<spec16<loop, Half::bf16>>, dvt::bf16, dvt::bf16);
+  add_elementwise(t, op, kernel<spec16<F, Half::f16, X>>, dvt::f16, dvt::f16);
+  add_elementwise(t, op, kernel<spec16<F, Half::bf16, X>>, dvt::bf16, dvt::bf16);
 }
-template <Loop loop, Loop loop64>
+template <class F, class X, Loop loop64>
 void add_binary(Table& t, const char* op) {
-  add_elementwise(t, op, kernel<spec32x2<loop>>, dvt::f32, dvt::f32);
+  add_elementwise(t, op, kernel<spec32x2<F, X>>, dvt::f32, dvt::f32);
   add_elementwise(t, op, kernel<spec64x2<loop64>>, dvt::f64, dvt::f64);
-  add_elementwise(t, op, kernel<spec16x2<loop, Half::f16>>, dvt::f16, dvt::f16);
-  add_elementwise(t, op, kernel<spec16x2<loop, Half::bf16>>, dvt::bf16, dvt::bf16);
+  add_elementwise(t, op, kernel<spec16x2<F, X, Half::f16>>, dvt::f16, dvt::f16);
+  add_elementwise(t, op, kernel<spec16x2<F, X, Half::bf16>>, dvt::bf16, dvt::bf16);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::math

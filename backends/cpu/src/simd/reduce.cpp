@@ -40,7 +40,8 @@ Plan plan(const DLTensor* x, uint32_t axes, int parts) {
   }
   if (parts > 1) p.results *= parts, append(p.kept, p.n_kept, {parts, 1, 1});
   for (int i = 0; i < n_reduced; ++i) append(p.reduced, p.n_reduced, reduced[i]);
-  if (p.n_reduced && p.reduced[p.n_reduced - 1].stride != 1)
+  // The parts of adjacent elements are two rows, which a column of two would be slower than.
+  if (p.n_reduced && p.reduced[p.n_reduced - 1].stride != parts)
     for (int i = 0; i < p.n_kept; ++i)
       if (p.kept[i].stride == 1) p.column = i;
   return p;

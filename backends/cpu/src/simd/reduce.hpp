@@ -177,6 +177,8 @@ struct Loops {
   [[gnu::noinline]] static const T* fetch_converted(const In* x, int64_t stride, int64_t n, T* buffer) {
     if (stride == 1)
       for (int64_t i = 0; i < n; ++i) buffer[i] = L::one(x[i]);
+    else if (stride == 2)  // vectors, as of a constant
+      for (int64_t i = 0; i < n; ++i) buffer[i] = L::one(x[i * 2]);
     else
       for (int64_t i = 0; i < n; ++i) buffer[i] = L::one(x[i * stride]);
     return buffer;

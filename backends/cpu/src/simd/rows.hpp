@@ -39,6 +39,17 @@ DOVETAIL_CPU_INLINE void store_part(V<T> v, T* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = lane[i];
 }
 
+// A vector of x from i on, of which `count` elements are there, and its way back.
+template <class T>
+DOVETAIL_CPU_INLINE V<T> part(const T* x, int64_t i, int64_t count) {
+  return count == width<T> ? load(x + i) : load_part(x + i, count, T(0));
+}
+template <class T>
+DOVETAIL_CPU_INLINE void put(V<T> v, T* x, int64_t i, int64_t count) {
+  if (count == width<T>) v.copy_to(x + i, stdx::element_aligned);
+  else store_part(v, x + i, count);
+}
+
 DOVETAIL_CPU_INLINE V<float> exp(V<float> x) { return math::exp(x); }
 DOVETAIL_CPU_INLINE V<double> exp(V<double> x) {
   double lane[width<double>];

@@ -189,6 +189,13 @@ DOVETAIL_CPU_INLINE D gelu_tanh(D x) {
   return keep_nan(x, select(x < -13, -0.0, x / (1 + e)));
 }
 
+// Its derivative, s (1 + x (2 u)' (1 - s)) with s = sigmoid(2 u).
+DOVETAIL_CPU_INLINE D gelu_tanh_slope(D x) {
+  constexpr double c = 1.5957691216057308;
+  const D y = clamp(x, -13, 13), square = y * y, s = 1 / (1 + exp(y * (-c - c * 0.044715 * square)));
+  return keep_nan(x, s * (1 + y * (c + 3 * c * 0.044715 * square) * (1 - s)));
+}
+
 DOVETAIL_CPU_INLINE D pow(D x, D y) {
   const D a = abs(x);
   const LogParts parts = log_parts(a);

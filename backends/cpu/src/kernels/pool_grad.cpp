@@ -1,0 +1,180 @@
+// max_pool_grad, avg_pool_grad of one to three spatial axes: image by image, where windows may overlap, and in it
+// tap by tap over rows of places.
+#include <atomic>
+
+#include "kernel.hpp"
+#include "simd/rows.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+using namespace rows;
+constexpr int kAxes = 3;
+constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// One spatial axis. A missing axis has size 1 and a window of 1.
+struct Side {
+  int64_t in = 1, out = 1, taps = 1, step = 1, padding = 0, dilation = 1;
+
+  int64_t element(int64_t place, int64_t tap) const { return place * step - padding + tap * dilation; }
+  // How many taps of a place are within x.
+  int64_t within(int64_t place) const {
+    int64_t n = 0;
+    for (int64_t t = 0; t < taps; ++t) n += element(place, t) >= 0 && element(place, t) < in;
+    return n;
+  }
+  // The places [from, to) of which this tap is within x.
+  DOVETAIL_CPU_INLINE void places(int64_t tap, int64_t& from, int64_t& to) const {
+    if (tap < known) from = first[tap], to = last[tap];
+    else compute(tap, from, to);
+  }
+  void prepare() {
+    for (int64_t t = 0; t < least(taps, known); ++t) compute(t, first[t], last[t]);
+  }
+
+ private:
+  static constexpr int64_t known = 16;  // divisions are slow
+  int64_t first[known] = {}, last[known] = {1};
+  void compute(int64_t tap, int64_t& from, int64_t& to) const {
+    const int64_t shift = padding - tap * dilation;  // element = place * step - shift
+    from = shift > 0 ? (shift + step - 1) / step : 0;
+    to = in + shift > 0 ? least((in + shift + step - 1) / step, out) : 0;
+    from = least(from, to);
+  }
+};
+
+struct Windows {
+  Side side[kAxes];
+  int64_t images, elements = 1, places = 1, taps = 1;
+  bool counts_padding = true;
+
+  // x and out: of all axes. The attributes from `first` on are kernel_size, stride, padding, and dilation or
+  // count_include_pad.
+  Windows(const dvt_call* c, const DLTensor& x, const DLTensor& out, uint32_t first, bool dilates) {
+    const dvt::Attrs a(c);
+    images = x.shape[0] * x.shape[1];
+    for (int i = 2; i < x.ndim; ++i) {
+      Side& s = side[kAxes - x.ndim + i];
+      const uint32_t k = uint32_t(i - 2);
+      s.in = x.shape[i], s.out = out.shape[i];
+      s.taps = a.i64s(first)[k], s.step = a.i64s(first + 1)[k], s.padding = a.i64s(first + 2)[k];
+      if (dilates) s.dilation = a.i64s(first + 3)[k];
+      s.prepare();
+      elements *= s.in, places *= s.out, taps *= s.taps;
+    }
+    if (!dilates) counts_padding = a.boolean(first + 3);
+  }
+
+  // f(number of the tap, element of the first place, first place, end of the places) for each tap of a row of
+  // places that is within x.
+  template <class F>
+  DOVETAIL_CPU_INLINE void each_tap(int64_t a, int64_t b, F f) const {
+    const Side& last = side[2];
+    for (int64_t i = 0; i < side[0].taps; ++i)
+      for (int64_t j = 0; j < side[1].taps; ++j) {
+        const int64_t y = side[0].element(a, i), z = side[1].element(b, j);
+        if (y < 0 || y >= side[0].in || z < 0 || z >= side[1].in) continue;
+        const int64_t line = (y * side[1].in + z) * last.in;
+        for (int64_t k = 0; k < last.taps; ++k) {
+          int64_t from, to;
+          last.places(k, from, to);
+          f((i * side[1].taps + j) * last.taps + k, line + last.element(0, k), from, to);
+        }
+      }
+  }
+};
+
+// Of a row of places: the largest elements so far, of which tap each is, and for each tap its element of the first
+// place.
+template <class T>
+struct Largest {
+  T* value;
+  int32_t* tap;
+  int64_t* first;
+};
+
+// To the first of the largest elements; NaN is the largest.
+template <class T>
+void spread_to_largest(const Windows& w, const T* x, const T* grad, T* out, const Largest<T>& best) {
+  const int64_t n = w.side[2].out, step = w.side[2].step;
+  for (int64_t a = 0; a < w.side[0].out; ++a)
+    for (int64_t b = 0; b < w.side[1].out; ++b, grad += n) {
+      for (int64_t d = 0; d < n; ++d) best.value[d] = -T(__builtin_inf()), best.tap[d] = -1;
+      w.each_tap(a, b, [&](int64_t tap, int64_t first, int64_t from, int64_t to) {
+        best.first[tap] = first;
+        DOVETAIL_CPU_INDEPENDENT
+        for (int64_t d = from; d < to; ++d) {
+          const T v = x[first + d * step], before = best.value[d];
+          const bool wins = (best.tap[d] < 0) | (v > before) | ((v != v) & (before == before));
+          best.value[d] = wins ? v : before;
+          best.tap[d] = wins ? int32_t(tap) : best.tap[d];
+        }
+      });
+      for (int64_t d = 0; d < n; ++d)
+        if (best.tap[d] >= 0) out[best.first[best.tap[d]] + d * step] += grad[d];
+    }
+}
+
+template <class T>
+void spread_evenly(const Windows& w, const T* grad, T* out, T* share) {
+  const int64_t n = w.side[2].out, step = w.side[2].step;
+  for (int64_t a = 0; a < w.side[0].out; ++a)
+    for (int64_t b = 0; b < w.side[1].out; ++b, grad += n) {
+      const int64_t lines = w.side[0].within(a) * w.side[1].within(b);
+      for (int64_t d = 0; d < n; ++d)
+        share[d] = grad[d] / T(w.counts_padding ? w.taps : lines * w.side[2].within(d));
+      w.each_tap(a, b, [&](int64_t, int64_t first, int64_t from, int64_t to) {
+        DOVETAIL_CPU_INDEPENDENT
+        for (int64_t d = from; d < to; ++d) out[first + d * step] += share[d];
+      });
+    }
+}
+
+template <class In, bool largest>
+dvt_status run(dvt_device*, const dvt_call* c) {
+  using T = Computed<In>;
+  const DLTensor& result = *c->out[0];
+  const DLTensor& of_places = *c->in[largest ? 1 : 0];
+  const Windows w(c, result, of_places, largest ? 0 : 1, largest);
+  const In *const x = dvt::data<const In>(c->in[0]), *const grad = dvt::data<const In>(&of_places);
+  In* const out = dvt::data<In>(&result);
+  const int64_t row = w.side[2].out, wide = is_half<In> ? 2 * w.elements + w.places : 0;
+  std::atomic<bool> complete{true};
+  const uint64_t grain = 16384 / uint64_t(w.places * w.taps + 1) + 1;
+  dvt::parallel_for(uint64_t(w.images), grain, [&](uint64_t begin, uint64_t end, uint32_t) {
+    const size_t bytes = size_t(w.taps) * 8 + size_t(wide + row) * sizeof(T) + size_t(row) * 4;
+    void* const memory = scratch(Scratch::kernel, bytes);
+    if (!memory) return complete.store(false, std::memory_order_relaxed);
+    int64_t* const of_taps = static_cast<int64_t*>(memory);
+    T *const buffer = reinterpret_cast<T*>(of_taps + w.taps), *const of_row = buffer + wide;
+    for (int64_t image = int64_t(begin); image < int64_t(end); ++image) {
+      const T* const g = widened(grad + image * w.places, 1, w.places, buffer);
+      T* to;
+      if constexpr (is_half<In>) to = buffer + w.places;
+      else to = out + image * w.elements;
+      for (int64_t i = 0; i < w.elements; ++i) to[i] = 0;
+      if constexpr (largest) {
+        const T* const from = widened(x + image * w.elements, 1, w.elements, buffer + w.places + w.elements);
+        spread_to_largest(w, from, g, to, {of_row, reinterpret_cast<int32_t*>(of_row + row), of_taps});
+      } else {
+        spread_evenly(w, g, to, of_row);
+      }
+      if constexpr (is_half<In>) put_row(to, out + image * w.elements, 1, w.elements);
+    }
+  });
+  return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
+}
+
+template <class T>
+void add(Table& table, DLDataType type) {
+  table.add(dvt::Row("dvt.max_pool_grad", run<T, true>).in(type).in(type).out(type).deterministic().kernel());
+  table.add(dvt::Row("dvt.avg_pool_grad", run<T, false>).in(type).out(type).deterministic().kernel());
+}
+}  // namespace
+
+void DOVETAIL_CPU_ROWS(Table& table) {
+  add<float>(table, dvt::f32);
+  add<double>(table, dvt::f64);
+  add<f16>(table, dvt::f16);
+  add<bf16>(table, dvt::bf16);
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

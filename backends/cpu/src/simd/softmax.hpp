@@ -1,0 +1,30 @@
+// softmax and log_softmax of one row.
+#pragma once
+#include "simd/rows.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA::rows {
+// The largest terms are exactly 1. They are counted, and the rest is summed separately, which preserves its
+// digits.
+
+// y may be x.
+template <class T, bool logarithm>
+[[gnu::noinline]] void softmax_row(const T* x, T* y, int64_t n) {
+  T top = greatest(x, n);
+  if (top - top != 0) top = 0;  // infinite: nothing is subtracted
+  V<T> ones = 0;
+  const T rest = sum_of(x, n, -T(__builtin_inf()), [&, top](V<T> v, int64_t i, int64_t count) {
+    V<T> e = rows::exp(v - top);
+    if constexpr (!logarithm) put(e, y, i, count);
+    stdx::where(v == top, ones) += 1;
+    stdx::where(v == top, e) = 0;
+    return e;
+  });
+  const T sum = horizontal_sum(ones) + rest;
+  if constexpr (logarithm) {
+    const T log_sum = std::log(sum);
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - top) - log_sum;
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] /= sum;
+  }
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::rows

@@ -1,0 +1,88 @@
+// One or two spatial axes over which a window moves, for convolutions and their gradients.
+#pragma once
+#include "simd/gemm.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// One spatial axis; a missing one has size 1.
+struct Side {
+  int64_t in = 1, out = 1, stride = 1, kernel = 1, step = 1, padding = 0, dilation = 1;
+  static constexpr int64_t known = 16;
+  int64_t first[known] = {}, last[known] = {1};  // outputs() of the first positions: divisions are slow
+
+  void prepare() {
+    for (int64_t k = 0; k < least(kernel, known); ++k) compute(k, first[k], last[k]);
+  }
+  // Outputs whose window meets x at position k of the kernel: [from, to).
+  DOVETAIL_CPU_INLINE void outputs(int64_t k, int64_t& from, int64_t& to) const {
+    if (k < known) from = first[k], to = last[k];
+    else compute(k, from, to);
+  }
+
+ private:
+  void compute(int64_t k, int64_t& from, int64_t& to) const {
+    const int64_t shift = padding - k * dilation;  // in = out * step - shift
+    from = shift > 0 ? divide_up(shift, step) : 0;
+    to = least(out, in + shift > 0 ? divide_up(in + shift, step) : 0);
+    if (to < from) to = from;
+  }
+};
+
+struct Windows {
+  Side h, w;
+  int64_t images, groups, channels, outputs;  // channels and outputs of a group
+  int64_t image_stride, channel_stride, taps, pixels;
+
+  // The attributes from `first` on are stride, padding, dilation, groups.
+  Windows(const DLTensor& x, const DLTensor& weight, const DLTensor& y, const dvt::Attrs& a, uint32_t first) {
+    groups = a.i64(first + 3, 1);
+    images = x.shape[0], channels = weight.shape[1], outputs = weight.shape[0] / groups;
+    image_stride = x.strides[0], channel_stride = x.strides[1];
+    const dvt::Ints step = a.i64s(first), padding = a.i64s(first + 1), dilation = a.i64s(first + 2);
+    const auto side = [&](uint32_t i) {
+      Side s;
+      s.in = x.shape[i + 2], s.out = y.shape[i + 2], s.stride = x.strides[i + 2], s.kernel = weight.shape[i + 2];
+      s.step = step[i], s.padding = padding[i], s.dilation = dilation[i];
+      return s.prepare(), s;
+    };
+    if (x.ndim == 4) h = side(0);
+    w = side(uint32_t(x.ndim - 3));
+    taps = channels * h.kernel * w.kernel, pixels = h.out * w.out;
+  }
+
+  // Where windows move by 1: the windows of the gradient, for the convolution with flipped weights that gives x's.
+  Windows of_gradient() const {
+    Windows to = *this;
+    for (Side Windows::* axis : {&Windows::h, &Windows::w}) {
+      Side& s = to.*axis;
+      s.in = (this->*axis).out, s.out = (this->*axis).in;
+      s.padding = s.dilation * (s.kernel - 1) - s.padding;
+    }
+    to.channels = outputs, to.outputs = channels;
+    to.w.stride = 1, to.h.stride = to.w.in, to.channel_stride = to.h.in * to.w.in;
+    to.image_stride = groups * to.channels * to.channel_stride;
+    to.taps = to.channels * h.kernel * w.kernel, to.pixels = to.h.out * to.w.out;
+    return to.h.prepare(), to.w.prepare(), to;
+  }
+};
+
+// A row of `n` pixels from `x`, zero before a and from b on.
+template <class In>
+DOVETAIL_CPU_INLINE void copy_line(const In* x, int64_t step, int64_t a, int64_t b, int64_t n,
+                                   gemm::Accumulator<In>* out) {
+  constexpr int P = gemm::panel<gemm::Accumulator<In>>;
+  if (step == 1 && a == 0 && b == P) {
+    for (int q = 0; q < P; ++q) out[q] = gemm::load(x[q]);
+    return;
+  }
+  for (int64_t q = 0; q < a; ++q) out[q] = 0;
+  if (step == 1)
+    for (int64_t q = a; q < b; ++q) out[q] = gemm::load(x[q]);
+  else
+    for (int64_t q = a; q < b; ++q) out[q] = gemm::load(x[q * step]);
+  for (int64_t q = b; q < n; ++q) out[q] = 0;
+}
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

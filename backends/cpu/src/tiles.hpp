@@ -1,0 +1,63 @@
+// A batch of products of matrices, and how each is cut into tiles for the host's pool.
+#pragma once
+#include "dovetail/product.hpp"
+#include "kernel.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace {
+constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// dvt::Product with signed sizes, for loops that count down and comparisons with strides. c is dense.
+struct Batched {
+  int64_t m, n, k, a_row, a_column, b_row, b_column, matrices;
+  dvt::Product axes;  // of the batch
+
+  explicit Batched(const dvt::Product& p)
+      : m(int64_t(p.m)),
+        n(int64_t(p.n)),
+        k(int64_t(p.k)),
+        a_row(p.a_row || m > 1 ? p.a_row : k),  // BLAS also requires a valid stride for a vector
+        a_column(p.a_column),
+        b_row(p.b_row),
+        b_column(p.b_column || n > 1 ? p.b_column : 1),
+        matrices(int64_t(p.matrices)),
+        axes(p) {}
+
+  void offsets(int64_t matrix, int64_t& a, int64_t& b) const {
+    a = b = 0;
+    for (uint32_t i = axes.axes; i-- > 0; matrix /= axes.batch[i]) {
+      const int64_t at = matrix % axes.batch[i];
+      a += at * axes.a_batch[i], b += at * axes.b_batch[i];
+    }
+  }
+};
+
+// The tiles of one matrix.
+struct Cut {
+  int64_t rows, columns;  // of a tile
+  int64_t across, tiles;  // tiles side by side, and in all
+};
+Cut cut(const Batched& p, int64_t row_step, int64_t column_step) {
+  constexpr int64_t worthwhile = 150'000;  // multiply-adds worth waking a thread
+  const int64_t threads = int64_t(dvt::host->num_threads(dvt::host));
+  const double work = double(p.m) * double(p.n) * double(p.k) * double(p.matrices);
+  const double most = work / worthwhile;
+  const int64_t wanted = threads == 1 || most < 2 ? 1 : most < double(8 * threads) ? threads : 4 * threads;
+  Cut c{p.m, p.n, 1, p.matrices};
+  const auto count = [&] { return p.matrices * (divide_up(p.m, c.rows) * divide_up(p.n, c.columns)); };
+  while (count() < wanted || c.rows > 512 || c.columns > 1024) {  // the bounds keep a tile's scratch memory small
+    const bool by_rows = c.rows > c.columns || (c.columns <= column_step && c.rows > row_step);
+    int64_t& side = by_rows ? c.rows : c.columns;
+    const int64_t step = by_rows ? row_step : column_step, total = by_rows ? p.m : p.n;
+    if (side <= step) break;
+    const int64_t before = side;
+    for (int64_t chunks = divide_up(total, side) + 1; side >= before; ++chunks)
+      side = divide_up(divide_up(total, chunks), step) * step;
+  }
+  c.across = divide_up(p.n, c.columns);
+  c.tiles = c.across * divide_up(p.m, c.rows);
+  return c;
+}
+}  // namespace
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA
