@@ -5,7 +5,7 @@ from dovetail._core import Array, Device, DType
 
 ArrayLike = Array | complex
 
-__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cummax', 'cummin', 'cumulative_prod', 'cumulative_sum', 'dequantize', 'diff', 'divide', 'dynamic_slice', 'dynamic_update_slice', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'flip', 'floor', 'floor_divide', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logcumsumexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'permute_dims', 'positive', 'pow', 'prod', 'put_along_axis', 'quantize', 'reciprocal', 'remainder', 'roll', 'round', 'rsqrt', 'scatter', 'segment_sum', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'top_k', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
+__all__ = ['abs', 'acos', 'acosh', 'add', 'all', 'any', 'arange', 'argmax', 'argmin', 'argsort', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'bitwise_and', 'bitwise_invert', 'bitwise_left_shift', 'bitwise_or', 'bitwise_right_shift', 'bitwise_xor', 'broadcast_to', 'ceil', 'clip', 'concat', 'conj', 'copy', 'copysign', 'cos', 'cosh', 'count_nonzero', 'cummax', 'cummin', 'cumulative_prod', 'cumulative_sum', 'diff', 'divide', 'dynamic_slice', 'dynamic_update_slice', 'equal', 'erf', 'erfc', 'exp', 'exp2', 'expand_dims', 'expm1', 'flip', 'floor', 'floor_divide', 'greater', 'greater_equal', 'hypot', 'isfinite', 'isinf', 'isnan', 'less', 'less_equal', 'log', 'log10', 'log1p', 'log2', 'logaddexp', 'logcumsumexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'logsumexp', 'matmul', 'matmul_integer', 'matrix_transpose', 'max', 'maximum', 'mean', 'min', 'minimum', 'moveaxis', 'multiply', 'negative', 'nextafter', 'not_equal', 'ones', 'permute_dims', 'positive', 'pow', 'prod', 'reciprocal', 'remainder', 'roll', 'round', 'rsqrt', 'scatter', 'segment_sum', 'sign', 'signbit', 'sin', 'sinh', 'sort', 'sqrt', 'square', 'squeeze', 'stack', 'std', 'subtract', 'sum', 'take', 'take_along_axis', 'tan', 'tanh', 'tile', 'top_k', 'tril', 'triu', 'trunc', 'var', 'vecdot', 'where', 'zeros']
 
 def abs(x: ArrayLike, /) -> Array:
     """The absolute value; the least integer is its own."""
@@ -84,6 +84,9 @@ def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = 
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """The arrays one after the other along axis; axis=None flattens them first."""
 
+def conj(x: ArrayLike, /) -> Array:
+    """The complex conjugate, x with its imaginary part negated; a real x as it is."""
+
 def copy(x: ArrayLike, /) -> Array:
     """x itself, in memory of its own."""
 
@@ -115,12 +118,7 @@ def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: DType | 
 def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: DType | str | None = None, include_initial: bool = False) -> Array:
     """The sums of the first 1, 2, ... elements along axis, after a 0 with include_initial."""
 
-def dequantize(x: ArrayLike, scale: ArrayLike, zero_point: ArrayLike | None = None, *, axis: int | None = None) -> Array:
-    """(x - zero_point) * scale, in the dtype of scale: what quantize made int8 or uint8 of.
-
-    scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0."""
-
-def diff(x: ArrayLike, /, *, axis: int = -1, n: int = 1, prepend: ArrayLike | None = None, append: ArrayLike | None = None) -> Array:
+def diff(x: ArrayLike, /, n: int = 1, *, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None) -> Array:
     """The differences between successive elements along axis, n times over; x itself where n is 0.
 
     prepend and append are joined to x before the first difference. Of bool: whether successive elements differ."""
@@ -228,10 +226,18 @@ def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def logsumexp(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
     """log(sum(exp(x))) over axis, without overflow; -inf of nothing."""
 
-def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def matmul(x1: ArrayLike, x2: ArrayLike, /, *, dtype: DType | str | None = None) -> Array:
     """The matrix product over the last two axes; the axes before them broadcast, a vector is a row or a column.
 
-    float16 and bfloat16 add up in float32; integers wrap."""
+    float16 and bfloat16 add up in float32; integers wrap. The result has the dtype that x1 and x2 promote to.
+    dtype=float32 leaves the sums of float16 or bfloat16 unrounded; with dtype=int32 sums of int8, uint8 or int16
+    wrap at 32 bits. Other dtypes than the operands' own are a TypeError."""
+
+def matmul_integer(x1: ArrayLike, x2: ArrayLike, x1_zero_point: ArrayLike | None = None, x2_zero_point: ArrayLike | None = None) -> Array:
+    """(x1 - x1_zero_point) @ (x2 - x2_zero_point) in int32, of int8 and uint8 in any combination.
+
+    Shapes are those of matmul. A zero point has its operand's dtype and is one value, or one for each row of x1,
+    (M,), and for each column of x2, (N,); without it, it is 0. Sums are exact; beyond int32 they wrap."""
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """The last two axes swapped."""
@@ -282,21 +288,6 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def prod(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: DType | str | None = None, keepdims: bool = False) -> Array:
     """The product over axis, or of all; 1 of nothing."""
-
-def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, /, *, axis: int = -1, mode: str = 'set') -> Array:
-    """x with the elements along axis that indices names replaced by values, or joined with them.
-
-    out[..., indices[..., i, ...], ...] = values[..., i, ...], as numpy.put_along_axis writes to its argument.
-
-    The modes are those of scatter: "set", of whose writes to one place any may win, "add", "multiply", "max" and
-    "min". indices has the axes of x, with its sizes or 1 but for axis; values broadcast to it. A negative index
-    counts from the end, one outside of [-n, n) is an IndexError."""
-
-def quantize(x: ArrayLike, scale: ArrayLike, zero_point: ArrayLike | None = None, *, axis: int | None = None, dtype: DType | str) -> Array:
-    """round(x / scale) + zero_point as int8 or uint8: ties to even, and the nearest where it is beyond these.
-
-    scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0. NaN gives
-    zero_point, and so does 0 / 0."""
 
 def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x, correctly rounded."""
@@ -406,7 +397,7 @@ def var(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, correction:
     """The variance over axis, in two passes, divided by n - correction; NaN where that is not positive."""
 
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
-    """The sums of x1 * x2 along axis, counted from the end of both; the other axes broadcast."""
+    """The sums of conj(x1) * x2 along axis, counted from the end of both; the other axes broadcast."""
 
 def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 where condition holds, else x2; what is not chosen has no influence."""

@@ -8,7 +8,9 @@ from dovetail import tensordot as tensordot
 from dovetail import vecdot as vecdot
 from dovetail._linalg import cross as cross
 from dovetail._linalg import det as det
+from dovetail._linalg import eig as eig
 from dovetail._linalg import eigh as eigh
+from dovetail._linalg import eigvals as eigvals
 from dovetail._linalg import eigvalsh as eigvalsh
 from dovetail._linalg import inv as inv
 from dovetail._linalg import matrix_norm as matrix_norm
@@ -25,10 +27,10 @@ from dovetail._linalg import trace as trace
 
 ArrayLike = Array | complex
 
-__all__ = ['matmul', 'matrix_transpose', 'tensordot', 'vecdot', 'cross', 'det', 'eigh', 'eigvalsh', 'inv', 'matrix_norm', 'matrix_power', 'matrix_rank', 'multi_dot', 'pinv', 'qr', 'slogdet', 'solve', 'svd', 'svdvals', 'trace', 'cholesky', 'diagonal', 'outer', 'solve_triangular', 'vector_norm']
+__all__ = ['matmul', 'matrix_transpose', 'tensordot', 'vecdot', 'cross', 'det', 'eig', 'eigh', 'eigvals', 'eigvalsh', 'inv', 'matrix_norm', 'matrix_power', 'matrix_rank', 'multi_dot', 'pinv', 'qr', 'slogdet', 'solve', 'svd', 'svdvals', 'trace', 'cholesky', 'diagonal', 'outer', 'solve_triangular', 'vector_norm']
 
 def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Array:
-    """The lower triangular L with L @ L.mT = x, of symmetric positive definite matrices; with upper, L.mT.
+    """The lower triangular L with L @ conj(L.mT) = x, of positive definite matrices; with upper, conj(L.mT).
 
     Only the lower triangle of x is read. A matrix that is not positive definite gives NaN everywhere: its elements
     are on the device, where nothing can raise."""

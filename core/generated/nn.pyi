@@ -4,18 +4,21 @@ from collections.abc import Sequence
 from dovetail._core import Array, Device, DType
 from dovetail._attention import sdpa_engine as sdpa_engine
 from dovetail._attention import sdpa_engines as sdpa_engines
+from dovetail._nn_ctc import ctc_loss as ctc_loss
 from dovetail._nn_detection import nms as nms
 from dovetail._nn_grid import affine_grid as affine_grid
 from dovetail._nn_grid import grid_sample as grid_sample
 from dovetail._nn_layers import batch_norm as batch_norm
+from dovetail._nn_layers import bilinear as bilinear
 from dovetail._nn_layers import channel_shuffle as channel_shuffle
 from dovetail._nn_layers import cosine_similarity as cosine_similarity
-from dovetail._nn_layers import dropout as dropout
 from dovetail._nn_layers import embedding_bag as embedding_bag
 from dovetail._nn_layers import glu as glu
 from dovetail._nn_layers import instance_norm as instance_norm
+from dovetail._nn_layers import local_response_norm as local_response_norm
 from dovetail._nn_layers import normalize as normalize
 from dovetail._nn_layers import pairwise_distance as pairwise_distance
+from dovetail._nn_layers import pdist as pdist
 from dovetail._nn_layers import pixel_shuffle as pixel_shuffle
 from dovetail._nn_layers import pixel_unshuffle as pixel_unshuffle
 from dovetail._nn_layers import prelu as prelu
@@ -29,16 +32,27 @@ from dovetail._nn_losses import hinge_embedding_loss as hinge_embedding_loss
 from dovetail._nn_losses import huber_loss as huber_loss
 from dovetail._nn_losses import kl_div as kl_div
 from dovetail._nn_losses import l1_loss as l1_loss
+from dovetail._nn_losses import linear_cross_entropy as linear_cross_entropy
 from dovetail._nn_losses import margin_ranking_loss as margin_ranking_loss
 from dovetail._nn_losses import mse_loss as mse_loss
 from dovetail._nn_losses import multi_margin_loss as multi_margin_loss
+from dovetail._nn_losses import multilabel_margin_loss as multilabel_margin_loss
 from dovetail._nn_losses import multilabel_soft_margin_loss as multilabel_soft_margin_loss
 from dovetail._nn_losses import nll_loss as nll_loss
 from dovetail._nn_losses import poisson_nll_loss as poisson_nll_loss
 from dovetail._nn_losses import smooth_l1_loss as smooth_l1_loss
 from dovetail._nn_losses import soft_margin_loss as soft_margin_loss
 from dovetail._nn_losses import triplet_margin_loss as triplet_margin_loss
+from dovetail._nn_losses import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
 from dovetail._nn_padding import pad as pad
+from dovetail._nn_random import alpha_dropout as alpha_dropout
+from dovetail._nn_random import dropout as dropout
+from dovetail._nn_random import dropout1d as dropout1d
+from dovetail._nn_random import dropout2d as dropout2d
+from dovetail._nn_random import dropout3d as dropout3d
+from dovetail._nn_random import feature_alpha_dropout as feature_alpha_dropout
+from dovetail._nn_random import gumbel_softmax as gumbel_softmax
+from dovetail._nn_random import rrelu as rrelu
 from dovetail._nn_recurrent import gru as gru
 from dovetail._nn_recurrent import lstm as lstm
 from dovetail._nn_recurrent import rnn_relu as rnn_relu
@@ -52,6 +66,11 @@ from dovetail._nn_resize import adaptive_max_pool3d as adaptive_max_pool3d
 from dovetail._nn_resize import fold as fold
 from dovetail._nn_resize import interpolate as interpolate
 from dovetail._nn_resize import unfold as unfold
+from dovetail._nn_unpool import fractional_max_pool2d as fractional_max_pool2d
+from dovetail._nn_unpool import fractional_max_pool3d as fractional_max_pool3d
+from dovetail._nn_unpool import max_unpool1d as max_unpool1d
+from dovetail._nn_unpool import max_unpool2d as max_unpool2d
+from dovetail._nn_unpool import max_unpool3d as max_unpool3d
 from dovetail._nn_windows import avg_pool1d as avg_pool1d
 from dovetail._nn_windows import avg_pool2d as avg_pool2d
 from dovetail._nn_windows import avg_pool3d as avg_pool3d
@@ -67,15 +86,32 @@ from dovetail._nn_windows import max_pool3d as max_pool3d
 
 ArrayLike = Array | complex
 
-__all__ = ['sdpa_engine', 'sdpa_engines', 'nms', 'affine_grid', 'grid_sample', 'batch_norm', 'channel_shuffle', 'cosine_similarity', 'dropout', 'embedding_bag', 'glu', 'instance_norm', 'normalize', 'pairwise_distance', 'pixel_shuffle', 'pixel_unshuffle', 'prelu', 'softmin', 'binary_cross_entropy', 'binary_cross_entropy_with_logits', 'cosine_embedding_loss', 'cross_entropy', 'gaussian_nll_loss', 'hinge_embedding_loss', 'huber_loss', 'kl_div', 'l1_loss', 'margin_ranking_loss', 'mse_loss', 'multi_margin_loss', 'multilabel_soft_margin_loss', 'nll_loss', 'poisson_nll_loss', 'smooth_l1_loss', 'soft_margin_loss', 'triplet_margin_loss', 'pad', 'gru', 'lstm', 'rnn_relu', 'rnn_tanh', 'adaptive_avg_pool1d', 'adaptive_avg_pool2d', 'adaptive_avg_pool3d', 'adaptive_max_pool1d', 'adaptive_max_pool2d', 'adaptive_max_pool3d', 'fold', 'interpolate', 'unfold', 'avg_pool1d', 'avg_pool2d', 'avg_pool3d', 'conv1d', 'conv2d', 'conv3d', 'lp_pool1d', 'lp_pool2d', 'lp_pool3d', 'max_pool1d', 'max_pool2d', 'max_pool3d', 'batch_norm_train', 'celu', 'conv_transpose1d', 'conv_transpose2d', 'conv_transpose3d', 'elu', 'embedding', 'gelu', 'group_norm', 'hardshrink', 'hardsigmoid', 'hardswish', 'hardtanh', 'layer_norm', 'leaky_relu', 'linear', 'linear_with_activation', 'log_softmax', 'logsigmoid', 'mish', 'one_hot', 'relu', 'relu6', 'rms_norm', 'rotary_embedding', 'scaled_dot_product_attention', 'scaled_dot_product_attention_varlen', 'scaled_dot_product_attention_with_logsumexp', 'scaled_linear', 'selu', 'sigmoid', 'silu', 'softmax', 'softplus', 'softshrink', 'softsign', 'tanhshrink', 'threshold']
+__all__ = ['sdpa_engine', 'sdpa_engines', 'ctc_loss', 'nms', 'affine_grid', 'grid_sample', 'batch_norm', 'bilinear', 'channel_shuffle', 'cosine_similarity', 'embedding_bag', 'glu', 'instance_norm', 'local_response_norm', 'normalize', 'pairwise_distance', 'pdist', 'pixel_shuffle', 'pixel_unshuffle', 'prelu', 'softmin', 'binary_cross_entropy', 'binary_cross_entropy_with_logits', 'cosine_embedding_loss', 'cross_entropy', 'gaussian_nll_loss', 'hinge_embedding_loss', 'huber_loss', 'kl_div', 'l1_loss', 'linear_cross_entropy', 'margin_ranking_loss', 'mse_loss', 'multi_margin_loss', 'multilabel_margin_loss', 'multilabel_soft_margin_loss', 'nll_loss', 'poisson_nll_loss', 'smooth_l1_loss', 'soft_margin_loss', 'triplet_margin_loss', 'triplet_margin_with_distance_loss', 'pad', 'alpha_dropout', 'dropout', 'dropout1d', 'dropout2d', 'dropout3d', 'feature_alpha_dropout', 'gumbel_softmax', 'rrelu', 'gru', 'lstm', 'rnn_relu', 'rnn_tanh', 'adaptive_avg_pool1d', 'adaptive_avg_pool2d', 'adaptive_avg_pool3d', 'adaptive_max_pool1d', 'adaptive_max_pool2d', 'adaptive_max_pool3d', 'fold', 'interpolate', 'unfold', 'fractional_max_pool2d', 'fractional_max_pool3d', 'max_unpool1d', 'max_unpool2d', 'max_unpool3d', 'avg_pool1d', 'avg_pool2d', 'avg_pool3d', 'conv1d', 'conv2d', 'conv3d', 'lp_pool1d', 'lp_pool2d', 'lp_pool3d', 'max_pool1d', 'max_pool2d', 'max_pool3d', 'avg_pool_grad', 'batch_norm_train', 'batch_norm_train_grad', 'celu', 'conv_grad_input', 'conv_grad_weight', 'conv_transpose1d', 'conv_transpose2d', 'conv_transpose3d', 'cross_entropy_grad', 'elu', 'embedding', 'gelu', 'gelu_grad', 'group_norm', 'hardshrink', 'hardsigmoid', 'hardswish', 'hardtanh', 'layer_norm', 'layer_norm_grad', 'leaky_relu', 'linear', 'linear_with_activation', 'log_softmax', 'log_softmax_grad', 'logsigmoid', 'max_pool_grad', 'mish', 'one_hot', 'relu', 'relu6', 'rms_norm', 'rms_norm_grad', 'rotary_embedding', 'scaled_dot_product_attention', 'scaled_dot_product_attention_grad', 'scaled_dot_product_attention_varlen', 'scaled_dot_product_attention_with_logsumexp', 'scaled_linear', 'selu', 'sigmoid', 'silu', 'silu_grad', 'softmax', 'softmax_grad', 'softplus', 'softshrink', 'softsign', 'tanhshrink', 'threshold']
+
+def avg_pool_grad(grad: ArrayLike, input_size: int | Sequence[int], kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, *, count_include_pad: bool = True) -> Array:
+    """The gradient of avg_pool1d, avg_pool2d or avg_pool3d by x, which has the shape input_size."""
 
 def batch_norm_train(x: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None, *, eps: float = 1e-05) -> tuple[Array, Array, Array]:
     """x with mean 0 and variance 1 over all axes but the channels, axis 1, times weight plus bias; mean; variance.
 
     The mean and the variance, divided by the number of elements, are vectors over the channels of at least float32."""
 
+def batch_norm_train_grad(x: ArrayLike, grad: ArrayLike, weight: ArrayLike | None = None, *, eps: float = 1e-05) -> tuple[Array, Array, Array]:
+    """The gradients of batch_norm_train(x, weight, bias, eps=eps) by x, weight and bias.
+
+    grad is that by its first result. Those by weight and bias are vectors over the channels, also where
+    batch_norm_train had none."""
+
 def celu(x: ArrayLike, alpha: float = 1.0) -> Array:
     """x, but alpha * (exp(x / alpha) - 1) below 0: elu with a slope that is continuous for every alpha."""
+
+def conv_grad_input(weight: ArrayLike, grad: ArrayLike, input_size: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1) -> Array:
+    """The gradient of conv1d, conv2d or conv3d by x, which has the shape input_size."""
+
+def conv_grad_weight(x: ArrayLike, grad: ArrayLike, weight_size: int | Sequence[int], stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1) -> Array:
+    """The gradient of conv1d, conv2d or conv3d by weight, which has the shape weight_size.
+
+    That by the bias is grad's sum over all axes but 1."""
 
 def conv_transpose1d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, dilation: int | Sequence[int] = 1) -> Array:
     """The transpose of conv1d: signals x (N, C, L) spread by a weight (C, O / groups, k), plus bias (O,).
@@ -92,6 +128,11 @@ def conv_transpose3d(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = N
 
     padding is cut off both ends of each axis of the result, output_padding added behind it."""
 
+def cross_entropy_grad(x: ArrayLike, target: ArrayLike, grad: ArrayLike, *, ignore_index: int = -100, reduction: str = 'mean', label_smoothing: float = 0.0) -> Array:
+    """The gradient of cross_entropy(x, target, ...) by x: softmax(x) less the targets' shares, times grad.
+
+    0 where the target is ignore_index."""
+
 def elu(x: ArrayLike, alpha: float = 1.0) -> Array:
     """x, but alpha * (exp(x) - 1) below 0."""
 
@@ -100,6 +141,9 @@ def embedding(x: ArrayLike, weight: ArrayLike) -> Array:
 
 def gelu(x: ArrayLike, approximate: str = 'none') -> Array:
     """x * Phi(x) of the normal distribution; approximate="tanh" for the older form with a tanh. -0 at -inf."""
+
+def gelu_grad(x: ArrayLike, grad: ArrayLike, approximate: str = 'none') -> Array:
+    """grad times the derivative of gelu at x: Phi(x) + x * phi(x), or that of the form with a tanh."""
 
 def group_norm(x: ArrayLike, num_groups: int, weight: ArrayLike | None = None, bias: ArrayLike | None = None, eps: float = 1e-05) -> Array:
     """x with mean 0 and variance 1 over each of num_groups groups of channels, axis 1, and all axes behind it.
@@ -121,6 +165,11 @@ def hardtanh(x: ArrayLike, min_val: float = -1.0, max_val: float = 1.0) -> Array
 def layer_norm(x: ArrayLike, normalized_shape: int | Sequence[int], weight: ArrayLike | None = None, bias: ArrayLike | None = None, eps: float = 1e-05) -> Array:
     """x with mean 0 and variance 1 over its last axes, which are normalized_shape, times weight plus bias."""
 
+def layer_norm_grad(x: ArrayLike, grad: ArrayLike, normalized_shape: int | Sequence[int], weight: ArrayLike | None = None, eps: float = 1e-05) -> tuple[Array, Array, Array]:
+    """The gradients of layer_norm(x, normalized_shape, weight, bias, eps) by x, weight and bias.
+
+    Those by weight and bias, of normalized_shape, are sums over the other axes, also where layer_norm had none."""
+
 def leaky_relu(x: ArrayLike, negative_slope: float = 0.01) -> Array:
     """x, times negative_slope below 0."""
 
@@ -135,8 +184,16 @@ def linear_with_activation(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | No
 def log_softmax(x: ArrayLike, axis: int = -1) -> Array:
     """log(softmax(x)), without overflow or underflow; accurate to the largest result."""
 
+def log_softmax_grad(y: ArrayLike, grad: ArrayLike, axis: int = -1) -> Array:
+    """grad - exp(y) * sum(grad) along axis, of log_softmax's result y."""
+
 def logsigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)), right at any size."""
+
+def max_pool_grad(x: ArrayLike, grad: ArrayLike, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1) -> Array:
+    """The gradient of max_pool1d, max_pool2d or max_pool3d by x: each window's goes to its first largest element.
+
+    NaN counts as the largest."""
 
 def mish(x: ArrayLike) -> Array:
     """x * tanh(softplus(x)); -0 at -inf."""
@@ -157,6 +214,11 @@ def rms_norm(x: ArrayLike, normalized_shape: int | Sequence[int], weight: ArrayL
 
     eps is that of the dtype by default."""
 
+def rms_norm_grad(x: ArrayLike, grad: ArrayLike, normalized_shape: int | Sequence[int], weight: ArrayLike | None = None, eps: float | None = None) -> tuple[Array, Array]:
+    """The gradients of rms_norm(x, normalized_shape, weight, eps) by x and weight.
+
+    That by weight, of normalized_shape, is a sum over the other axes, also where rms_norm had none."""
+
 def rotary_embedding(x: ArrayLike, cos: ArrayLike, sin: ArrayLike, *, interleaved: bool = False) -> Array:
     """Pairs of elements of x (..., sequence, size) rotated by angles given by their cos and sin (sequence, pairs).
 
@@ -171,6 +233,13 @@ def scaled_dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayL
     after the row's own number. With enable_gqa fewer heads of key and value serve consecutive heads of query.
     kv_length, an integer or one per element of the first axis, is read on the device: only that many of the first
     keys and values take part, whatever the others hold, as in a cache that is not full yet."""
+
+def scaled_dot_product_attention_grad(query: ArrayLike, key: ArrayLike, value: ArrayLike, out: ArrayLike, logsumexp: ArrayLike, grad: ArrayLike, attn_mask: ArrayLike | None = None, *, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False, dropout_p: float = 0.0, dropout_key: ArrayLike | None = None) -> tuple[Array, Array, Array]:
+    """The gradients of scaled_dot_product_attention_with_logsumexp by query, key and value.
+
+    out and logsumexp are its results for the other arguments, which are those of that call; grad is the gradient of
+    some loss by out, and has its shape. The weights are computed again, as exp(scores - logsumexp): the second
+    pass of FlashAttention (Dao et al. 2022, arXiv:2205.14135, algorithm 4)."""
 
 def scaled_dot_product_attention_varlen(query: ArrayLike, key: ArrayLike, value: ArrayLike, cu_seq_q: ArrayLike, cu_seq_k: ArrayLike, *, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Array:
     """scaled_dot_product_attention of each of several sequences, packed one behind the other.
@@ -203,10 +272,16 @@ def sigmoid(x: ArrayLike) -> Array:
 def silu(x: ArrayLike) -> Array:
     """x * sigmoid(x), also called swish; -0 at -inf."""
 
+def silu_grad(x: ArrayLike, grad: ArrayLike) -> Array:
+    """grad times the derivative of silu at x: sigmoid(x) * (1 + x * (1 - sigmoid(x)))."""
+
 def softmax(x: ArrayLike, axis: int = -1) -> Array:
     """exp(x) / sum(exp(x)) along axis, without overflow. Accurate to the largest result.
 
     A row of -inf alone gives NaN. A row with inf gives NaN at each inf and 0 elsewhere."""
+
+def softmax_grad(y: ArrayLike, grad: ArrayLike, axis: int = -1) -> Array:
+    """y * (grad - sum(y * grad)) along axis, of softmax's result y."""
 
 def softplus(x: ArrayLike, beta: float = 1.0) -> Array:
     """log(1 + exp(beta * x)) / beta, right at any size: it needs no threshold."""

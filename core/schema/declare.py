@@ -142,6 +142,7 @@ class Spec(NamedTuple):
     autocast: str  # of AUTOCAST
     tol: float
     doc: str  # one line
+    of_complex: bool = False  # whether it has a decomposition for complex numbers
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -149,6 +150,7 @@ class Spec(NamedTuple):
         own = {
             "half_in_f32": self.half_in_f32,
             "decomposition": self.has_decomposition,
+            "complex_decomposition": self.of_complex,
             "must": self.must,
             "private": self.private,
             "view": self.view,
@@ -164,7 +166,12 @@ DEFAULT_DTYPES = {
     "floats": dt.FLOATS,
     "promote": dt.REAL,
     "numeric": dt.REAL,
+    "matmul": dt.REAL,
     "same": dt.REAL,
+    "part": dt.REAL,
+    "float_part": dt.FLOATS,
+    "eigh": dt.FLOATS,
+    "svd": dt.FLOATS,
     "same_real": dt.REAL,
     "integer": dt.INTEGERS,
     "bit": dt.BOOL + dt.INTEGERS,
@@ -175,6 +182,7 @@ DEFAULT_DTYPES = {
     "index": dt.REAL,
     "given": dt.NOT_COMPLEX,
     "bits": (dt.uint32,),
+    "int32": (dt.int32,),
     "quantize": dt.FLOATS,
     "scaled": (dt.float32,),
 }
@@ -197,6 +205,7 @@ class Op:
         self.__module__ = fn.__module__
         self.__doc__ = fn.__doc__
         self.decomposition: Callable | None = fn if spec.has_decomposition else None
+        self.complex_decomposition: Callable | None = None
         self.reference: Callable | None = python["reference"]
         self.scale: Callable | None = python["scale"]
         self.samples: Callable[[], Iterable] | None = python["samples"]
@@ -249,9 +258,20 @@ class Op:
 
     def trace(self, recorder: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Runs the decomposition. Calls without a tracer among the arguments (full, iota) go to the recorder."""
-        if self.decomposition is None:
-            raise Unsupported(f"[{self.name}] has no decomposition: it needs a kernel")
-        return recorded(recorder, self.decomposition, *args, **kwargs)
+        given = (*zip(self._positional, args, strict=False), *kwargs.items())
+        raw = {p.name for p in self.operands if p.kind == "raw"}  # these are for the decomposition to look at
+        is_complex = dt.any_complex(value for name, value in given if name not in raw)
+        function = self.complex_decomposition if is_complex else self.decomposition
+        if function is None:
+            of = " for complex numbers" if is_complex else ""
+            raise Unsupported(f"[{self.name}] has no decomposition{of}: it needs a kernel")
+        return recorded(recorder, function, *args, **kwargs)
+
+    def of_complex(self, function: Callable) -> Callable:
+        """Decorates the decomposition, another or the op's own, where an operand or the result is complex."""
+        self.complex_decomposition = function
+        self.spec = self.spec._replace(of_complex=True)
+        return function
 
     def expected(self, *args: Any, like: DType | None = None, **kwargs: Any) -> Any:
         """The oracle's answer for NumPy arguments: floats are widened to float64, integers keep their type.

@@ -107,3 +107,16 @@ TWIN = {
 def of(array) -> DType:
     """The DType of a NumPy array."""
     return by_name[array.dtype.name]
+
+
+def any_complex(arguments) -> bool:
+    """Whether one of a call's arguments is a complex array, number or dtype, or a sequence with one."""
+    for a in arguments:
+        if isinstance(a, (list, tuple)):
+            if any_complex(a):
+                return True
+            continue
+        dtype = a if isinstance(a, DType) else getattr(a, "dtype", None)
+        if isinstance(a, complex) or getattr(dtype, "kind", "") == "c":
+            return True
+    return False

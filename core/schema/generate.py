@@ -38,8 +38,8 @@ rules = importlib.import_module(f"{schema.__name__}.rules")
 signature = importlib.import_module(f"{schema.__name__}.signature").signature
 REQUIRED = importlib.import_module(f"{schema.__name__}.declare").REQUIRED
 NN_MODULES = (
-    *("_nn_detection", "_nn_grid", "_nn_layers", "_nn_losses", "_nn_padding", "_nn_recurrent", "_nn_resize"),
-    "_nn_windows",
+    *("_nn_ctc", "_nn_detection", "_nn_grid", "_nn_layers", "_nn_losses", "_nn_padding", "_nn_random"),
+    *("_nn_recurrent", "_nn_resize", "_nn_unpool", "_nn_windows"),
 )
 
 
@@ -59,8 +59,8 @@ SHARED = {
     "linalg": {
         "dovetail": ("matmul", "matrix_transpose", "tensordot", "vecdot"),
         "dovetail._linalg": (
-            *("cross", "det", "eigh", "eigvalsh", "inv", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot"),
-            *("pinv", "qr", "slogdet", "solve", "svd", "svdvals", "trace"),
+            *("cross", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_norm", "matrix_power"),
+            *("matrix_rank", "multi_dot", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "trace"),
         ),
     },
     "nn": {"dovetail._attention": ("sdpa_engine", "sdpa_engines")}
@@ -68,7 +68,7 @@ SHARED = {
 }
 # Ops whose public function is written by hand in the package: the stub there names them.
 WRITTEN = {
-    "": {"astype", "eye", "full", "linspace", "pad", "repeat", "reshape"},
+    "": set("astype dequantize eye full linspace pad put_along_axis quantize repeat reshape".split()),
     "linalg": {"eigh", "qr", "svd"},
     "nn": {name for module in NN_MODULES for name in _names(module)},
 }
@@ -254,7 +254,8 @@ def _entry(o: Any) -> Iterator[str]:
     yield ""
     yield " ".join(line.strip() for line in (o.__doc__ or "").strip().split("\n") if line.strip())
     yield ""
-    names = ", ".join(d.brief for d in o.dtypes)
+    of_complex = schema.dtypes.COMPLEX if s.of_complex else ()
+    names = ", ".join(d.brief for d in dict.fromkeys((*o.dtypes, *of_complex)))
     autocast = f", autocast: {s.autocast}" if s.autocast != "widest" else ""
     if kernel := signature(o):
         yield f"Kernel: `{kernel}`"

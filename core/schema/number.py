@@ -10,10 +10,22 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
 __all__ = ["Number", "is_integer", "largest", "smallest"]
+
+
+_OWN = __file__.rpartition("schema")[0]  # the folder of the package
+
+
+def _asked_by_us() -> bool:
+    """Whether code of this package looks at an object's __class__."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__") == "abc":
+        frame = frame.f_back
+    return frame.f_code.co_filename.startswith(_OWN)
 
 
 class Number:
@@ -35,6 +47,14 @@ class Number:
         self.leaf = leaf  # an attribute: what it equals, as an axis in a list, Python wants to know exactly
 
     is_real = property(lambda self: isinstance(self.value, float))
+
+    @property
+    def __class__(self) -> type:
+        """What isinstance() and match see where type(x) is not enough: in code of others int or float."""
+        return Number if _asked_by_us() else self.seen_as()
+
+    def seen_as(self) -> type:
+        return type(self.value)
 
     # ---- arithmetic
 
@@ -300,7 +320,7 @@ def _applied(op: str, a: Any, b: Any, swapped: bool) -> Any:
 
 def _is_foreign(x: Any) -> bool:
     """A number with an arithmetic of its own: complex, a Fraction, one of NumPy."""
-    return isinstance(x, numbers.Number) and type(x) is not float and not isinstance(x, int)
+    return isinstance(x, numbers.Number) and type(x) is not float and not isinstance(x, (int, Number))
 
 
 def in_table(x: Any) -> bool:

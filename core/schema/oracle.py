@@ -9,6 +9,7 @@ import numpy as np
 
 from . import dtypes as dt
 from .dtypes import DType
+from .rules import FLOATING
 
 if TYPE_CHECKING:
     from .declare import Op
@@ -31,7 +32,7 @@ def computing(op: Op, given: dict[str, Any]) -> DType | None:
         size = max(d.itemsize for d in floats)
         widest = {d for d in floats if d.itemsize == size}
         return widest.pop() if len(widest) == 1 else dt.float32
-    if op.spec.dtype in ("float", "floats"):
+    if op.spec.dtype in FLOATING:
         return dt.float32
     return dt.of(arrays[0]) if arrays else None
 
@@ -47,7 +48,7 @@ def call(
             return a  # its very bits: widened, a signalling NaN is quiet
         if isinstance(a, (list, tuple)):
             return [widened(x, kind) for x in a]
-        from_integers = op.spec.dtype in ("float", "floats") and kind == "value"
+        from_integers = op.spec.dtype in FLOATING and kind == "value"
         if isinstance(a, np.ndarray) and (_is_float(a) or (from_integers and a.dtype.kind in "biu")):
             return a.astype(wide) * wide(1)  # a product, so that no signalling NaN is left
         if isinstance(a, np.ndarray) and a.dtype.kind == "c":

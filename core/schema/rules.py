@@ -39,7 +39,7 @@ SHAPE = {
     "broadcast_to": "`shape`",
     "slice": "the number of elements from `start` to `stop` by `step`",
     "set_slice": "the shape of x",
-    "bitcast": "the shape of x",
+    "bitcast": "the shape of x, and a last axis of the parts of larger elements; the other way round without it",
     "diagonal": "x's, the last two axes replaced by the diagonal's length",
     "sliding_window": "x's, the last axes replaced by the windows' places, then by the places in a window",
     "moveaxis": "x's, reordered",
@@ -57,15 +57,19 @@ SHAPE = {
     "eigh": "`(..., n, n)` gives `(..., n)` and `(..., n, n)`",
     "svd": "`(..., m, n)` gives `(..., m, k)`, `(..., k)`, `(..., k, n)` with `k = min(m, n)`, or m and n for k",
     "matmul": "`(..., n, k) @ (..., k, m) -> (..., n, m)`; a vector loses its axis again",
+    "matmul_integer": "as matmul",
     "linear": "x's, the last axis replaced by the weight's first",
     "scaled_linear": "as linear",
     "embedding": "that of x, then the weight's second axis",
     "layer_norm": "the shape of x",
+    "layer_norm_grad": "the shape of x; of the other results `normalized_shape`",
     "batch_norm": "the shape of x, channels on axis 1",
     "batch_norm_train": "the shape of x, channels on axis 1; of the other results `(C,)`",
+    "batch_norm_train_grad": "the shape of x, channels on axis 1; of the other results `(C,)`",
     "group_norm": "the shape of x, channels on axis 1",
     "dropout": "the shape of x",
     "attention": "`(..., L, E) (..., S, E) (..., S, Ev) -> (..., L, Ev)`, and of a second result `(..., L)`",
+    "attention_grad": "the shapes of query, key and value",
     "attention_varlen": "`(L, H, E) (S, H, E) (S, H, Ev) -> (L, H, Ev)`",
     "rotary_embedding": "the shape of x",
     "quantize": "the shape of x",
@@ -75,19 +79,29 @@ SHAPE = {
         "`(N, C, n...)` and `(C, O / groups, k...)` give `(N, O, s(n - 1) + d(k - 1) + 1 - 2p...)`, and more by "
         "`output_padding`"
     ),
+    "conv_grad_input": "`input_size`",
+    "conv_grad_weight": "`weight_size`",
+    "max_pool_grad": "the shape of x",
+    "avg_pool_grad": "`input_size`",
     "pool": "`(N, C, n...)` gives `(N, C, floor((n + 2p - d(k - 1) - 1) / s) + 1...)`",
     "control": "those that its programs give",
     "one_hot": "x's, and a last axis of `num_classes`",
+    "cross_entropy_grad": "the shape of x",
     "cross_entropy": 'that of target for `reduction="none"`, else `()`',
 }
 
 DTYPE = {
     "same": "that of x",
     "same_real": "that of x, not complex",
+    "part": "that of x, of complex numbers that of their parts",
     "same_and_index": "that of x, and int64 of the indices",
     "promote": "the operands', promoted",
     "numeric": "the operands', promoted; not bool",
+    "matmul": "`dtype`: float32 of float16 and bfloat16, int32 of int8, uint8 and int16; else as numeric",
     "float": "the operands', promoted; integers and bool give float32",
+    "eigh": "as floats; of the eigenvalues that of their parts",
+    "svd": "as floats; of the singular values that of their parts",
+    "float_part": "as float, of complex numbers that of their parts",
     "floats": "as float, for each of several results",
     "integer": "the operands', promoted; integers only",
     "bit": "the operands', promoted; integers and bool only",
@@ -98,15 +112,22 @@ DTYPE = {
     "index": "int64 unless `dtype` is given",
     "given": "`dtype`, else that of the scalar attributes (int64, float32, ...)",
     "bits": "uint32",
+    "int32": "int32",
     "quantize": "`dtype`; the operands are promoted as for float",
     "scaled": "`dtype`, a real float, else float32",
     "control": "those that its programs give",
 }
 
+# Rules under which results are floating whatever the operands are.
+FLOATING = ("float", "floats", "float_part", "eigh", "svd")
+# Which results are real where the op computes with complex numbers.
+REAL_RESULTS = {"part": (0,), "float_part": (0,), "eigh": (0,), "svd": (1,)}
+
 _AXIS = {"axis": "counted from 0"}
 _ALL_AXES = {"axis": "counted from 0, ascending; every axis for None"}
 _STARTS = "counted from 0, one per start; every axis for None"
 _WINDOW = dict.fromkeys(("stride", "padding", "dilation"), "one per spatial axis")
+_POOL = {"kernel_size": "one per spatial axis", **_WINDOW, "stride": "one per spatial axis; kernel_size for None"}
 
 # The value that a kernel sees in an attribute which the shape rule replaces, by rule and attribute.
 # "none: ..." means that the attribute may reach the kernel without a value, and explains that case.
@@ -119,6 +140,7 @@ NORMALISED = {
     "flip": _ALL_AXES,
     "roll": {"shift": "one per axis", "axis": "counted from 0, one per shift; none: x as one row"},
     "diff": _AXIS,
+    "matmul": {"dtype": "none: that of the operands"},
     "concat": {"axis": "counted from 0; none: the operands as one row each"},
     "stack": {"axis": "counted from 0, in the result"},
     "take": _AXIS,
@@ -135,15 +157,14 @@ NORMALISED = {
     "arange": {"start": "0 where only stop was given", "stop": "start's value where only start was given"},
     "eye": {"n_cols": "n_rows for None"},
     "layer_norm": {"eps": "the epsilon of x's dtype for None"},
+    "layer_norm_grad": {"eps": "the epsilon of x's dtype for None"},
     "attention": {"scale": "1 / sqrt(E) for None"},
+    "attention_grad": {"scale": "1 / sqrt(E) for None"},
     "attention_varlen": {"scale": "1 / sqrt(E) for None"},
     "quantize": {"axis": "counted from 0; none: one scale for all of x"},
     "dequantize": {"axis": "counted from 0; none: one scale for all of x"},
-    "conv": _WINDOW,
+    **dict.fromkeys(("conv", "conv_grad_input", "conv_grad_weight"), _WINDOW),
     "conv_transpose": _WINDOW | {"output_padding": "one per spatial axis"},
-    "pool": {
-        "kernel_size": "one per spatial axis",
-        **_WINDOW,
-        "stride": "one per spatial axis; kernel_size for None",
-    },
+    **dict.fromkeys(("pool", "max_pool_grad"), _POOL),
+    "avg_pool_grad": {name: text for name, text in _POOL.items() if name != "dilation"},
 }

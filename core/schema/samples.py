@@ -43,12 +43,13 @@ class Draw(NamedTuple):
     dtype: DType | None = None
     values: tuple | None = None  # these very values
     distinct: bool = False  # no two are equal, where the dtype has enough values
+    wide: bool = False  # float32 where the case has fewer digits, as sums and their logarithms
 
     def make(self, rng: np.random.Generator, dtype: DType) -> np.ndarray:
         """The array; `dtype` is the case's."""
         import numpy as np
 
-        d = self.dtype or dtype
+        d = self.dtype or (dt.float32 if self.wide and dtype in dt.NARROW else dtype)
         n = math.prod(self.shape)
         with np.errstate(all="ignore"):
             if self.values is not None:
@@ -138,9 +139,10 @@ def draw(
     high: float | None = 4.0,
     dtype: DType | None = None,
     distinct: bool = False,
+    wide: bool = False,
 ) -> Draw:
     """Uniform values between low and high; for low=None any value."""
-    return Draw(shape, low, None if low is None else high, dtype, None, distinct)
+    return Draw(shape, low, None if low is None else high, dtype, None, distinct, wide)
 
 
 def indices(*shape: int, size: int) -> Draw:

@@ -216,6 +216,12 @@ def _scaled_linear(dtype: DType) -> Make:
     return make
 
 
+def _matmul_integer(m: Maker) -> Workload:
+    n = m.square()
+    x1, x2 = m.array(n, n, dtype=dt.uint8), m.array(n, n, dtype=dt.int8)
+    return Workload(f"{_label(n, n, n)} u8, i8", (x1, x2), _nbytes(x1, x2), 4 * n * n, 2.0 * n**3)
+
+
 def _attention(m: Maker) -> Workload:
     heads, width = 8, 64
     length = max(16, m.size // (heads * width))
@@ -310,6 +316,7 @@ WORKLOADS: dict[str, dict[str, Make]] = {
     "matmul": {"square": _square_product, "skinny": _skinny_product, "vector": _vector_product,
                "batched": _batched_product},
     "linear": {"": _linear},
+    "matmul_integer": {"": _matmul_integer},
     "scaled_linear": {"int8": _scaled_linear(dt.int8), "float8": _scaled_linear(dt.float8_e4m3fn)},
     "scaled_dot_product_attention": {"": _attention},
     "conv2d": {"": _conv2d},

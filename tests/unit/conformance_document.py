@@ -135,7 +135,8 @@ def _passed(case: Any, rng: random.Random) -> dict[str, Any]:
     elements = rng.choice((1, 17, 65, 1024, 65536))
     bins = [0] * (len(EDGES) + 1)
     for _ in range(8):
-        bins[next(i for i, edge in enumerate(EDGES) if ulp * rng.random() ** 2 <= edge)] += math.ceil(elements / 8)
+        error = ulp * rng.random() ** 2
+        bins[next((i for i, edge in enumerate(EDGES) if error <= edge), len(EDGES))] += math.ceil(elements / 8)
     return made | {"tol": tol, "ulp": ulp, "errors": bins}
 
 

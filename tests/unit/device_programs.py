@@ -1,4 +1,19 @@
-"""Programs that call a device directly, without the runtime, in the tests that backends share."""
+"""What backends' tests share: a choice of the suite's cases, programs that call a device without the runtime."""
+
+import json
+
+# For a choice of the suite's cases where all would take too long: one dtype of each kind and size.
+DTYPES = ("f32", "f16", "i32", "u8", "bool", "c64", "f8e4m3fn")
+
+
+def cases_of_kernels(listing: str) -> str:
+    """The choice, for -k, of DTYPES and of ops with kernels, of which all others are programs, and of the checks of
+    the device. `listing`: what `dovetail ops --json` prints."""
+    ops = [op for op in json.loads(listing)["ops"] if op["kernels"]]
+    assert len(ops) > 80
+    of_ops = " or ".join(f"{op['op']}[*" for op in ops)
+    return f"device.* or (({of_ops}) and ({' or '.join(f'*[{d}*' for d in DTYPES)}))"
+
 
 PRELUDE = """
 import ctypes, threading, types

@@ -30,6 +30,7 @@ def load_schema():
 schema = sys.modules.get("dovetail_schema") or load_schema()
 dt, registry = schema.dtypes, schema.registry
 oracle = importlib.import_module(f"{schema.__name__}.oracle")
+rules = importlib.import_module(f"{schema.__name__}.rules")
 
 
 # ---- dtype rules -------------------------------------------------------------------------------------------------
@@ -40,6 +41,9 @@ def promote(a, b):
         return a
     if a.kind == "b":
         return b
+    if "c" in (a.kind, b.kind):
+        double = dt.float64 in (a, b) or dt.complex128 in (a, b)
+        return dt.complex128 if double else dt.complex64
     if "f" in (a.kind, b.kind):
         if a.kind != b.kind:
             return a if a.kind == "f" else b
@@ -51,7 +55,8 @@ def promote(a, b):
 
 
 def scalar_dtype(v):
-    return dt.bool_ if isinstance(v, bool) else dt.int64 if isinstance(v, int) else dt.float32
+    kinds = {bool: dt.bool_, int: dt.int64, complex: dt.complex64}
+    return next((d for kind, d in kinds.items() if isinstance(v, kind)), dt.float32)
 
 
 def joined(arrays, scalars):
@@ -60,24 +65,26 @@ def joined(arrays, scalars):
     for a in arrays:
         out = dt.of(a) if out is None else promote(out, dt.of(a))
     for s in map(scalar_dtype, scalars):
-        if out is None or "buif".index(out.kind.replace("u", "i")) < "buif".index(s.kind):
-            out = s
+        if out is None or "bifc".index(out.kind.replace("u", "i")) < "bifc".index(s.kind):
+            out = s if s.kind != "c" or out is not dt.float64 else dt.complex128
     return out
 
 
 def dtypes_of(op, p, given):
     """(compute, result) by the dtype rule; p is what the value operands join to."""
     rule, asked = op.spec.dtype, next((given[a.name] for a in op.attributes if a.kind == "dtype"), None)
-    if rule in ("float", "floats", "quantize"):
-        p = p if p.kind == "f" else dt.float32
+    if rule in (*rules.FLOATING, "quantize"):
+        p = p if p.kind in "fc" else dt.float32
+    if 0 in rules.REAL_RESULTS.get(rule, ()):
+        return p, dt.PART.get(p, p)
     if rule in ("compare", "predicate"):
         return p, dt.bool_
     if rule == "logical":
         return dt.bool_, dt.bool_
     if rule == "index":
         return p, asked or dt.int64
-    if rule == "bits":
-        return p, dt.uint32
+    if rule in ("bits", "int32"):
+        return p, getattr(dt, {"bits": "uint32"}.get(rule, rule))
     if rule == "quantize":
         return p, asked
     if rule == "scaled":
@@ -86,10 +93,12 @@ def dtypes_of(op, p, given):
         scalars = [given[a.name] for a in op.attributes if a.kind == "scalar" and given[a.name] is not None]
         return p, asked or (joined([], scalars) if scalars else dt.float32)
     if rule == "accum":
-        p = asked or (p if p.kind == "f" else dt.uint64 if p.kind == "u" else dt.int64)
+        p = asked or (p if p.kind in "fc" else dt.uint64 if p.kind == "u" else dt.int64)
     if rule == "integer":
         assert p.kind in "iu", f"[{op.name}] {p}"
-    if rule == "numeric":
+    if rule == "matmul" and asked:
+        return p, asked
+    if rule in ("numeric", "matmul"):
         assert p.kind != "b", f"[{op.name}] {p}"
     if rule == "bit":
         assert p.kind in "biu", f"[{op.name}] {p}"
@@ -153,13 +162,23 @@ def normalise(op, g):
     elif rule == "pad":
         w = _ints(g["pad_width"], 2)
         g["pad_width"] = w * n if len(w) == 2 else w
+    elif rule == "matmul":
+        g["dtype"] = None if g["dtype"] is x.dtype else g["dtype"]
     elif rule == "vecdot":
         g["axis"] = _axis(g["axis"], max(n, g["x2"].ndim))
-    elif rule == "layer_norm" and g["eps"] is None:
+    elif rule in ("layer_norm", "layer_norm_grad") and g["eps"] is None:
         g["eps"] = x.dtype.eps
-    elif rule in ("attention", "attention_varlen") and g["scale"] is None:
+    elif rule in ("attention", "attention_grad", "attention_varlen") and g["scale"] is None:
         g["scale"] = 1 / np.sqrt(x.shape[-1]).item()
-    elif rule in ("conv", "conv_transpose", "pool"):
+    elif rule in (
+        "conv",
+        "conv_transpose",
+        "conv_grad_input",
+        "conv_grad_weight",
+        "pool",
+        "max_pool_grad",
+        "avg_pool_grad",
+    ):
         g["stride"] = g["kernel_size"] if g["stride"] is None else g["stride"]
         for k in {"stride", "padding", "output_padding", "dilation", "kernel_size"} & {*g}:
             g[k] = _ints(g[k], n - 2)
@@ -247,7 +266,7 @@ RUN = {
     "sqrt": np.sqrt,
     "sum": _sum,
     "max": _max,
-    "matmul": np.matmul,
+    "matmul": lambda x1, x2, dtype: np.matmul(x1, x2),
     "astype": lambda x, dtype: x != 0 if dtype is dt.bool_ else x.astype(dtype.numpy),
     "scatter": lambda x, indices, updates, **k: registry["scatter"].reference(x, indices, updates, **k),
     "quotient": lambda x1, x2: registry["quotient"].reference(x1, x2),
@@ -259,7 +278,7 @@ RUN = {
     "broadcast_to": np.broadcast_to,
     "slice": lambda x, start, stop, step: x[_region(start, stop, step)],
     "set_slice": _set_slice,
-    "bitcast": lambda x, dtype: np.ascontiguousarray(x).reshape(x.shape).view(dtype.numpy),
+    "bitcast": lambda x, **how: registry["bitcast"].reference(x, **how),
     "moveaxis": np.moveaxis,
     "matrix_transpose": lambda x: np.swapaxes(x, -1, -2),
     "sliding_window": lambda x, **how: registry["sliding_window"].reference(x, **how),
@@ -290,8 +309,6 @@ class Machine:
         values = {p.name: given[p.name] for p in op.operands if p.kind == "value" and given[p.name] is not None}
         flat = [v for a in values.values() for v in (a if isinstance(a, (list, tuple)) else [a])]
         p = joined([v.v for v in flat if isinstance(v, Traced)], [v for v in flat if not isinstance(v, Traced)])
-        if p and p.kind == "c":
-            raise schema.Unsupported(f"[{op.name}] {p}")
         compute, result = dtypes_of(op, p, given)
         via = dt.float32 if op.spec.half_in_f32 and compute in dt.HALVES else compute
         for param in op.operands:
@@ -302,9 +319,12 @@ class Machine:
         if (via is not compute and result in dt.HALVES) or op.name in ("full", "iota"):
             first = Traced(self, first.v.astype(result.numpy))
         assert first.dtype is result, f"[{op.name}] gives {first.dtype}: expected {result}"
-        wide = dt.float32 if result in dt.HALVES else result
+        wide = dt.float32 if result in dt.HALVES else compute if compute and compute.kind == "c" else result
         wide = dt.int64 if op.spec.dtype == "same_and_index" else wide
-        assert all(o.dtype is wide for o in further), f"[{op.name}] gives {further}: expected {wide}"
+        for i, o in enumerate(further, 1):
+            real = i in rules.REAL_RESULTS.get(op.spec.dtype, ())
+            expected = dt.PART.get(wide, wide) if real else wide
+            assert o.dtype is expected, f"[{op.name}] gives {further}: expected {expected} of result {i}"
         return (first, *further) if further else first
 
     def cast(self, a, to):
@@ -317,20 +337,27 @@ class Machine:
         return Traced(self, v if v.dtype == to.numpy else v.astype(to.numpy))
 
     def serve(self, op, given):
+        name = f"complex {op.name}" if dt.any_complex(given.values()) else op.name
+        if op.complex_decomposition and name != op.name:
+            return self.trace(op, given, name)
         if op.name in INEXACT:
             self.launches[op.name] += 1
             return Traced(self, rounded(INEXACT[op.name], given["x"].v, self.slop))
-        if op.name in RUN and given.get("mode", "set") == "set":
+        newer = op.name == "matmul" and given["dtype"] is not None
+        if op.name in RUN and given.get("mode", "set") == "set" and not newer:
             assert op.decomposition is None or op.tier == "must"
             if op.tier == "must":
                 self.launches[op.name] += 1
             bare = {k: [x.v for x in v] if isinstance(v, list) else getattr(v, "v", v) for k, v in given.items()}
             operands = [bare.pop(p.name) for p in op.operands]
             return Traced(self, RUN[op.name](*operands, **bare))
-        assert op.name not in self.nested, f"{op.name} calls itself through {self.nested}"
+        return self.trace(op, given, name)
+
+    def trace(self, op, given, name):
+        assert name not in self.nested, f"{name} calls itself through {self.nested}"
         if self.nested:
-            self.edges.add((self.nested[-1], op.name))
-        self.nested.append(op.name)
+            self.edges.add((self.nested[-1], name))
+        self.nested.append(name)
         try:
             args = [given[p.name] for p in op.params if not p.keyword_only]
             return op.trace(self, *args, **{p.name: given[p.name] for p in op.params if p.keyword_only})

@@ -105,13 +105,15 @@ def test_every_op_has_a_policy():
         "matmul", "vecdot", "linear", "linear_with_activation", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
         "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention",
         "scaled_dot_product_attention_with_logsumexp", "scaled_dot_product_attention_varlen",
+        "scaled_dot_product_attention_grad", "conv_grad_input", "conv_grad_weight",
     }  # fmt: skip
     assert {name for name, policy in policies.items() if policy == "float32"} == set(
         """
         exp exp2 expm1 log log1p log2 log10 logaddexp logsumexp pow square reciprocal rsqrt sinh cosh tan asin acos
         asinh acosh atanh erfc sum prod mean var std cumulative_sum cumulative_prod segment_sum vector_norm softmax
         log_softmax layer_norm rms_norm batch_norm batch_norm_train group_norm softplus logsigmoid cross_entropy
-        logcumsumexp cholesky lu_factor solve_triangular qr eigh svd
+        logcumsumexp cholesky lu_factor solve_triangular qr eigh svd softmax_grad log_softmax_grad layer_norm_grad
+        rms_norm_grad batch_norm_train_grad cross_entropy_grad
         """.split()
     )
 

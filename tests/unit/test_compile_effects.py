@@ -284,7 +284,6 @@ USES = (
     lambda x: x.dtype,
     lambda x: x.device,
     lambda x: x.item(),
-    repr,
     bool,
     dt.sum,
     dt.asarray,
@@ -311,6 +310,7 @@ def test_donated_arrays_are_gone():
                 use(old["k"])
         with pytest.raises(RuntimeError, match=gone):
             f(old, array(1, 1))
+        assert re.search(gone, repr(old))
     assert first.shape == (2,)
     with pytest.raises(ValueError, match="no argument 'z'"):
         dt.compile(lambda x: x, donate="z")

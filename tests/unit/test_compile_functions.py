@@ -366,6 +366,8 @@ def test_what_a_call_does_not_run_is_refused():
     for fn in (coroutine, stream, generator, Object(), functools.partial(generator)):
         with pytest.raises(TypeError, match="async or a generator"):
             dt.compile(fn)
+    with pytest.raises(TypeError, match="expected a function, got the class Object: pass its method"):
+        dt.compile(Object)
 
 
 # ---- copies ------------------------------------------------------------------------------------------------------

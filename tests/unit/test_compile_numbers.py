@@ -1,8 +1,10 @@
 """dovetail.compile: numbers among the arguments, sizes, and what Python does with them."""
 
 import collections
+import functools
 import json
 import math
+import numbers
 import pickle
 import random
 import struct
@@ -81,6 +83,48 @@ def test_code_that_takes_only_ints_of_python(compute):
     agrees(lambda x, n, s: compute(x, n) * s, *calls)
 
 
+@functools.singledispatch
+def dispatched(n, x):
+    return x
+
+
+@dispatched.register
+def _(n: int, x):
+    return x + n
+
+
+@dispatched.register
+def _(n: float, x):
+    return x * n
+
+
+def matched(n, x):
+    match n:
+        case float():
+            return x * n
+        case int():
+            return x + n
+    return x
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda n, x: x * n if isinstance(n, float) else x + n if isinstance(n, (int, np.integer)) else x,
+        lambda n, x: x * n if isinstance(n, numbers.Real) else x,
+        lambda n, x: x * n if np.isscalar(n) else x,
+        lambda n, x: x * n if isinstance(n, np.generic) else x,
+        lambda n, x: x * n if isinstance(x.shape[0], int) else x,
+        dispatched,
+        matched,
+    ],
+)
+def test_numbers_are_those_of_python_to_isinstance(f):
+    compiled = dt.compile(f)
+    for n in (2.5, 3.5, 2, 3, 4, np.float32(1.5), np.float32(2.5), np.float64(1.5), np.int64(2), np.int64(3)):
+        assert exact(compiled(n, x)) == exact(f(n, x))
+
+
 def test_code_that_takes_only_floats_of_python():
     def f(x, n, s):
         return x[:n] * json.loads(json.dumps([s]))[0]
@@ -91,7 +135,7 @@ def test_code_that_takes_only_floats_of_python():
     g(x, 3, 0.5), g(x, 3, 0.25)
     assert "argument s is 0.25, and was 0.5" in g.explain(x, 3, 0.25)
     assert "note: ints and floats among the arguments are guards by their values" in g.explain(x, 3, 0.5)
-    assert "Object of type Number is not JSON serializable" in g.explain(x, 3, 0.5)
+    assert "Object of type float is not JSON serializable" in g.explain(x, 3, 0.5)
 
 
 def test_an_error_of_the_function_makes_no_guards_of_numbers():

@@ -160,6 +160,7 @@ def test_cells_hold_every_case(everything):
     assert exp["errors"] == [sum(bins) for bins in zip(*(c["errors"] for c in listed if "errors" in c))]
 
 
+@pytest.mark.slow
 def test_full_run_is_small_and_reproducible():
     document = documents.document(documents.full_ids())
     text = html.render(document)

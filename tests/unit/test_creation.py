@@ -193,5 +193,4 @@ def test_complex_numbers_of_numpy_keep_their_imaginary_part():
     """complex64 is no subclass of Python's complex, and its __float__ drops the imaginary part."""
     x = dt.ones((2,), dtype="float32", device="cpu")
     for number in (np.complex64(1j), np.complex128(1j), 1j):
-        with pytest.raises(NotImplementedError, match=r"\[multiply\] complex64"):
-            x * number
+        assert (x * number).tolist() == [1j, 1j]

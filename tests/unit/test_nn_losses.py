@@ -225,3 +225,39 @@ def test_batchmean_divides_by_the_batch():
 def test_a_class_beyond_is_an_index_error():
     with pytest.raises(IndexError):
         nn.nll_loss(*arrays((X, np.array([0, 5, 1, 1])))).numpy()
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_multilabel_margin_loss(reduction):
+    labels = np.array([[3, 0, -1, 1, 2], [1, 1, 4, -1, 0], [-1, 2, 2, 2, 2], [4, 3, 2, 1, 0]])
+    rows = []
+    for x, row in zip(X.astype("float64"), labels, strict=True):
+        own = row[: list(row).index(-1)] if -1 in row else row
+        rows.append(sum(max(0.0, 1 - x[t] + x[c]) for t in own for c in range(5) if c not in own) / 5)
+    got = nn.multilabel_margin_loss(*arrays((X, labels)), reduction=reduction)
+    np.testing.assert_allclose(got.numpy(), REDUCTIONS[reduction](np.array(rows)), 1e-5)
+    row = nn.multilabel_margin_loss(*arrays((X[1], labels[1])), reduction=reduction)
+    np.testing.assert_allclose(row.numpy(), rows[1], 1e-5)
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_triplets_by_a_distance_of_ones_own(swap):
+    def city(a, b):
+        return dt.sum(dt.abs(a - b), axis=-1)
+
+    near, far, other = (np.abs(a - b).astype("float64").sum(1) for a, b in ((X, Y), (X, Z), (Y, Z)))
+    expected = np.maximum(near - (np.minimum(far, other) if swap else far) + 0.5, 0)
+    given = arrays((X, Y, Z))
+    got = nn.triplet_margin_with_distance_loss(
+        *given, distance_function=city, margin=0.5, swap=swap, reduction="none"
+    )
+    np.testing.assert_allclose(got.numpy(), expected, 1e-5)
+    default = nn.triplet_margin_with_distance_loss(*given, swap=swap)
+    assert default.item() == nn.triplet_margin_loss(*given, swap=swap).item()
+
+
+def test_linear_cross_entropy_is_both():
+    weight, bias = draw(6, 5, seed=9), draw(6, seed=10)
+    logp = log_softmax(X.astype("float64") @ weight.T + bias)
+    got = nn.linear_cross_entropy(*arrays((X, weight, CLASSES)), linear_bias=dt.asarray(bias), reduction="none")
+    np.testing.assert_allclose(got.numpy(), -logp[np.arange(4), CLASSES], 1e-5)

@@ -70,6 +70,21 @@ for how in ((3, 1, 0, 1), ((2, 3), 2, 1, 2), ((2, 3), (1, 2), (1, 0), (2, 3))):
     same("unfold", X[2], args=how)
     same("fold", F.unfold(torch.from_numpy(X[2]), *how).numpy(), args=((9, 8), *how))
 
+for n, x in X.items():
+    found = getattr(F, f"max_pool{n}d")(torch.from_numpy(x), 2, return_indices=True)
+    same(f"max_unpool{n}d", *(a.numpy() for a in found), args=(2, None, 0, x.shape[2:]))
+    found = getattr(F, f"max_pool{n}d")(torch.from_numpy(draw(2, 3, *(8, 6, 4)[:n])), 2, return_indices=True)
+    same(f"max_unpool{n}d", *(a.numpy() for a in found), args=(2,))
+for n, size in itertools.product((2, 3), (1, 2, 3)):
+    how = {"output_size": size, "return_indices": True}
+    case(
+        "fractional_max_pool",
+        lambda x, s, n=n, how=how: getattr(nn, f"fractional_max_pool{n}d")(x, 2, **how, samples=s),
+        lambda x, s, n=n, how=how: getattr(F, f"fractional_max_pool{n}d")(x, 2, **how, _random_samples=s),
+        X[n],
+        draw(2, 3, n, low=0, high=1),
+    )
+
 # ---- sizes and places --------------------------------------------------------------------------------------------
 
 MODES = [("nearest", 1), ("nearest", 2), ("nearest", 3), ("nearest-exact", 2), ("linear", 1), ("bilinear", 2)]
@@ -119,6 +134,12 @@ same("pairwise_distance", draw(4, 6), draw(4, 6), args=(3.0,))
 for x, w in ((X[2], draw(1)), (X[2], draw(3)), (draw(5), draw(1)), (draw(4, 3), draw(3))):
     same("prelu", x, w)
 same("glu", X[2], args=(-1,))
+same("rrelu", X[2], args=(0.1, 0.3))
+for n, size in itertools.product(X, (1, 2, 3, 5)):
+    same("local_response_norm", X[n], args=(size, 0.1, 0.6, 2.0))
+for p in (0.0, 1.0, 2.0, 3.5, float("inf")):
+    same("pdist", draw(7, 5), args=(p,))
+same("bilinear", draw(2, 6, 4), draw(2, 6, 3), draw(5, 4, 3), draw(5))
 same("softmin", X[2], args=(1,))
 for name in ("celu", "softsign", "hardtanh", "hardshrink", "softshrink", "tanhshrink"):
     same(name, X[2])
@@ -167,7 +188,27 @@ for reduction in ("mean", "sum", "none"):
     same("cosine_embedding_loss", A, B, np.ascontiguousarray(SIGN[:, 0]), margin=0.2, **how)
     for swap in (False, True):
         same("triplet_margin_loss", A, B, C, swap=swap, margin=0.8, p=3.0, **how)
+        same("triplet_margin_with_distance_loss", A, B, C, swap=swap, margin=0.8, **how)
     same("multi_margin_loss", A, CLASSES, p=2, **how)
+    same(
+        "multilabel_margin_loss",
+        A,
+        np.array([[3, 0, -1, 1, 2], [1, 1, 4, -1, 0], [-1] * 5, [4, 3, 2, 1, 0]]),
+        **how,
+    )
+    case(
+        "linear_cross_entropy",
+        lambda x, w, b, t, how=how: nn.linear_cross_entropy(x, w, t, linear_bias=b, label_smoothing=0.1, **how),
+        lambda x, w, b, t, how=how: F.cross_entropy(F.linear(x, w, b), t, label_smoothing=0.1, **how),
+        A, draw(6, 5), draw(6), CLASSES,
+    )  # fmt: skip
+    for blank, inputs, sizes in ((0, (8, 8, 6), (4, 2, 0)), (5, (8, 5, 7), (3, 4, 1)), (2, (2, 8, 8), (3, 4, 4))):
+        given = F.log_softmax(torch.from_numpy(draw(8, 3, 6)), 2).numpy(), RNG.integers(0, 5, (3, 4))
+        for classes in (given[1] + (given[1] >= blank), np.full((3, 4), 1)):
+            lengths = np.array(inputs), np.array(sizes)
+            same("ctc_loss", given[0], classes, *lengths, blank=blank, zero_infinity=True, **how)
+            flat = np.concatenate([row[:n] for row, n in zip(classes, sizes, strict=True)])
+            same("ctc_loss", given[0], flat, *lengths, blank=blank, **how)
     same("multilabel_soft_margin_loss", A, Q, WEIGHT, **how)
 same("kl_div", A, Q, reduction="batchmean")
 

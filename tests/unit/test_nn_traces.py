@@ -26,6 +26,7 @@ def weights(gates):
 
 
 W, ROW, TABLE, THETA = draw(4, 4, 3, 3), dt.abs(draw(8)), draw(8, 3), draw(2, 2, 3)
+PLACES, KEY, BILINEAR = dt.abs(draw(2, 4, 2)), dt.random.Generator(5).key((2,)), draw(3, 8, 8)
 LSTM, GRU = weights(4), weights(3) * 2
 
 
@@ -50,6 +51,16 @@ TRACED = {
     "pad": (lambda x: nn.pad(x, (1, 2, 3, 1), "reflect"), IMAGES),
     "batch_norm": (lambda x: nn.batch_norm(x, ROW[:4], ROW[4:], training=True), IMAGES),
     "instance_norm": (lambda x: nn.instance_norm(x), IMAGES),
+    "local_response_norm": (lambda x: nn.local_response_norm(x, 3, 0.1), IMAGES),
+    "max_unpool": (lambda x: nn.max_unpool2d(*nn.max_pool2d(x, 2, return_indices=True), 2), IMAGES[:1]),
+    "fractional": (lambda x: nn.fractional_max_pool2d(x, 2, 3, samples=PLACES), IMAGES),
+    "rrelu": (lambda x: nn.rrelu(x), IMAGES),
+    "dropout": (lambda x: nn.dropout2d(x, key=KEY), IMAGES),
+    "alpha_dropout": (lambda x: nn.alpha_dropout(x, 0.25, True, key=KEY), IMAGES),
+    "gumbel_softmax": (lambda x: nn.gumbel_softmax(x, hard=True, key=KEY), ROWS),
+    "pdist": (nn.pdist, ROWS),
+    "bilinear_form": (lambda x: nn.bilinear(x, x * 2, BILINEAR.astype(x.dtype)), ROWS),
+    "multilabel_margin": (lambda x: nn.multilabel_margin_loss(x, dt.argsort(x, axis=1) - 3), ROWS),
     "prelu": (lambda x: nn.prelu(x, ROW[:4]), IMAGES),
     "glu": (lambda x: nn.glu(x, 1), IMAGES),
     "normalize": (lambda x: nn.normalize(x), IMAGES),

@@ -61,6 +61,13 @@ CASES = {
         np.sort(x, axis=0), np.argsort(n, kind="stable"), np.unique(n), *np.unique(n, return_index=True,
         return_inverse=True, return_counts=True), np.round(x, 1), np.around(n),
     ],
+    "transforms": lambda x, y, m, n: [
+        np.fft.fft(x), np.fft.ifft(x, 6, 0), np.fft.rfft(x, axis=0), np.fft.irfft(x, 5, norm="ortho"),
+        np.fft.fftn(x), np.fft.rfftn(x, None, (0, 1)), np.fft.fftshift(x), np.fft.ifftshift(x, 1),
+    ],
+    "columns": lambda x, y, m, n: [
+        np.column_stack((x, y, x[:, 0])), np.pad(x, 1, constant_values=(2, 2)), np.pad(x, 1, "edge"),
+    ],
     "operators": lambda x, y, m, n: [
         HOST + y, x - OTHER, HOST @ y.T, x < OTHER, HOST == x, HOST[0] * x, x / HOST, NUMBERS - n,  # noqa: SIM300
         np.float32(2) * x, x == OTHER,
@@ -117,11 +124,11 @@ def test_out_is_an_array():
 def test_missing_functions_name_the_cure():
     x = dt.asarray(HOST)
     for call, cure in {
-        "fft.fft": lambda: np.fft.fft(x),
+        "fft.fft2": lambda: np.fft.fft2(x),
         "histogram2d": lambda: np.histogram2d(x, x),
         "nan_to_num": lambda: np.nan_to_num(x, copy=False),
         "frexp": lambda: np.frexp(x),
-        "add.at": lambda: np.add.at(x, 0, 1),
+        "divide.at": lambda: np.divide.at(x, 0, 1),
         "subtract.reduce": lambda: np.subtract.reduce(x),
         "sum": lambda: np.sum(x, where=MASK),
         "mean": lambda: np.mean(x, out=dt.zeros(())),

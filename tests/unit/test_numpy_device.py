@@ -26,11 +26,10 @@ def test_it_is_short():
     assert len(EXAMPLE.read_text().splitlines()) < 150
 
 
-def test_it_reaches_l1(tmp_path):
+def conform(*options):
     """Through the public command line; worker processes find the device as this process does."""
-    results = tmp_path / "results.json"
     ended = subprocess.run(
-        [sys.executable, "-m", "dovetail", "conform", "--device", "numpy", "--quick", "-n", "2", "--json", results],
+        [sys.executable, "-m", "dovetail", "conform", "--device", "numpy", "-n", "2", *options],
         env=os.environ
         | {
             "DOVETAIL_BACKEND_PATH": str(EXAMPLE),
@@ -43,8 +42,34 @@ def test_it_reaches_l1(tmp_path):
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "L1" in ended.stdout.splitlines()[-1] and "not met" not in ended.stdout
+    return ended.stdout
+
+
+def test_it_reaches_l1(tmp_path):
+    results = tmp_path / "results.json"
+    printed = conform("--quick", "--json", results)
+    assert "L1" in printed.splitlines()[-1] and "not met" not in printed
     assert json.loads(results.read_text())["device"]["name"] == "numpy:0"
+
+
+def test_its_kernels_give_every_op(tmp_path):
+    """A case of each op, in float32 where it has one: what a device's author gets for the must-have kernels."""
+    cases = {}
+    for case in conform("--level", "l2", "--list").splitlines():
+        cases.setdefault(case.partition("[")[0], []).append(case)
+    chosen = []
+    for op in {op["name"] for op in dt._core.ops()} & cases.keys():
+        in_float32 = [case for case in cases[op] if "[f32" in case] or cases[op]
+        chosen += ["--case", in_float32[len(in_float32) // 2]]
+    results = tmp_path / "results.json"
+    conform("--level", "l2", "--json", results, *chosen)
+    ended = json.loads(results.read_text())
+    kernels = ended["kernels"]
+    failed = [case["id"] for case in ended["cases"] if case["status"] != "pass"]
+    print(f"{len(ended['cases'])} ops work with {len(kernels)} kernels")
+    assert not failed
+    assert len(kernels) < 35
+    assert len(ended["cases"]) > 195
 
 
 @pytest.mark.parametrize(

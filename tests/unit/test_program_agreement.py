@@ -13,7 +13,7 @@ from dovetail_conformance.interpret import GuardFailed, check_program, interpret
 from dovetail_conformance.interpret.check import run_on
 from numpy_tracer import dt as dtypes
 from numpy_tracer import oracle, registry, ulps
-from program_samples import decompositions, one_node, prepared
+from program_samples import decompositions, one_node, prepared, samples_of
 
 SEED = 20261125
 PROGRAMS = Path(__file__).parents[1] / "fuzz/programs"
@@ -47,10 +47,8 @@ def assert_near(op, got, want, scale, what):
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_ops(op):
     rng = np.random.default_rng(SEED)
-    for s in op.cases():
-        for d in TESTED:
-            if s.error or d not in op.dtypes or (s.dtypes and d not in s.dtypes):
-                continue
+    for s, d in samples_of(op, TESTED):
+        if s.error is None:
             args, kwargs = s.make(rng, d)
             call = prepared(op, args, kwargs)
             scales = oracle.scale(op, args, kwargs)
@@ -61,7 +59,6 @@ def test_ops(op):
                 except GuardFailed:
                     with pytest.raises(ValueError, match=r"\[program\]"):
                         run_on("sim:0", program, call.given)
-
                     continue
                 got = run_on("sim:0", program, call.given)
                 for g, w, scale in zip(got, want, scales if op.spec.n_out > 1 else [scales], strict=True):

@@ -222,7 +222,7 @@ def test_newer_programs_name_what_they_need(saved):
     for change, text in [
         (
             lambda p: p["nodes"][0].update(v=99),
-            "needs matmul version 99, this dovetail has version 1; pip install -U",
+            "needs matmul version 99, this dovetail has version 2; pip install -U",
         ),
         (lambda p: p["nodes"][0].update(op="no_op"), "node 0: needs the op 'no_op', which is not here"),
         (lambda p: p.update(dovetail=2), "a program of format 2: this library reads format 1; pip install -U"),

@@ -10,7 +10,7 @@ from dovetail import _core
 from dovetail_conformance.interpret import BadProgram, GuardFailed, interpret
 from dovetail_conformance.interpret.dtype_rules import cast
 from numpy_tracer import check_output, dt, oracle, registry, schema
-from program_samples import decompositions, one_node, prepared
+from program_samples import decompositions, one_node, prepared, samples_of
 
 SEED = 20261125
 TESTED = (dt.float32, dt.float64, dt.int32, dt.uint8, dt.bool_, dt.float16, dt.bfloat16)
@@ -19,10 +19,9 @@ OPS = [o for o in registry.values() if o.__module__.startswith("dovetail.schema.
 
 def calls(op):
     rng = np.random.default_rng(SEED)
-    for d in TESTED:
-        for s in op.cases():
-            if s.error is None and d in op.dtypes and (not s.dtypes or d in s.dtypes):
-                yield f"{s.id} {d} seed={SEED}", *s.make(rng, d)
+    for s, d in samples_of(op, TESTED):
+        if s.error is None:
+            yield f"{s.id} {d} seed={SEED}", *s.make(rng, d)
 
 
 def judge(op, call, args, kwargs, got, what):

@@ -54,6 +54,42 @@ def test_each_index_of_an_axis_has_its_scale(axis):
         np.testing.assert_array_equal(back.numpy().take(i, axis), (steps - zero_points[i]).astype("f4") * scales[i])
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("block_size", [1, 2, 3, 16])
+@pytest.mark.parametrize("zero_points", ["none", "one", "each"])
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_a_scale_for_each_block(axis, block_size, zero_points, device):
+    shape = list(X.shape)
+    shape[axis] = -(-shape[axis] // block_size)
+    scale = RNG.uniform(0.01, 0.05, shape).astype(np.float32)
+    each = {"none": 0, "one": 9, "each": RNG.integers(0, 255, shape)}[zero_points]
+
+    def spread(v):
+        v = np.repeat(np.broadcast_to(v, shape), block_size, axis)
+        return np.take(v, range(X.shape[axis]), axis)
+
+    zero = spread(each)
+    steps = np.clip(np.rint(X / spread(scale)) + zero, 0, 255)
+    given = [dt.asarray(scale, device=device)]
+    given += [] if zero_points == "none" else [9] if zero_points == "one" else [dt.asarray(each, device=device)]
+    q = dt.quantize(dt.asarray(X, device=device), *given, axis=axis, block_size=block_size, dtype="uint8")
+    np.testing.assert_array_equal(q.numpy(), steps)
+    back = dt.dequantize(q, *given, axis=axis, block_size=block_size)
+    np.testing.assert_array_equal(back.numpy(), (steps - zero).astype("f4") * spread(scale))
+
+
+def test_blocks_in_a_compiled_function_of_any_size():
+    @dt.compile
+    def there_and_back(x, scale):
+        q = dt.quantize(x, scale, axis=1, block_size=32, dtype="int8")
+        return dt.dequantize(q, scale, axis=1, block_size=32)
+
+    for n in (64, 96, 40):
+        x = dt.asarray(RNG.normal(size=(4, n)).astype(np.float32))
+        scale = dt.full((4, -(-n // 32)), 0.02)
+        np.testing.assert_allclose(there_and_back(x, scale).numpy(), np.clip(x.numpy(), -2.56, 2.54), atol=0.0101)
+
+
 def test_one_zero_point_for_many_scales():
     x, scale = dt.asarray(X), dt.asarray(RNG.uniform(0.01, 0.05, 5).astype(np.float32))
     many = dt.quantize(x, scale, dt.full((5,), 128), axis=1, dtype="uint8")
@@ -90,6 +126,16 @@ def test_a_quotient_is_rounded_once_before_it_is_a_whole_number():
             lambda x: dt.quantize(x, dt.ones(5), dt.full((4,), 1), axis=1, dtype="int8"),
             ValueError,
             r"zero_point of shape \(4,\) does not fit: expected shape \(5,\), that of scale, or one value",
+        ),
+        (
+            lambda x: dt.quantize(x, dt.ones((3, 5, 8)), axis=1, block_size=2, dtype="int8"),
+            ValueError,
+            r"scale: got shape \(3, 5, 8\), expected \(3, 3, 8\), one for each block",
+        ),
+        (
+            lambda x: dt.quantize(x, dt.ones((3, 5, 8)), block_size=2, dtype="int8"),
+            ValueError,
+            "block_size 2, axis None: expected an axis",
         ),
         (lambda x: dt.quantize(x, dt.ones(5), axis=3, dtype="int8"), IndexError, "axis 3 is out of range"),
         (lambda x: dt.dequantize(x, 0.1), TypeError, "x is float32: expected int8 or uint8, .* multiply others"),

@@ -35,8 +35,10 @@ EXTENDED = """
 expm1 log1p tanh cos erf erfc gelu pow atan2 remainder min prod mean any all argmax argmin cumulative_sum
 cumulative_prod sort argsort top_k take_along_axis softmax log_softmax layer_norm rms_norm linear
 scaled_dot_product_attention scaled_dot_product_attention_with_logsumexp conv2d max_pool2d avg_pool2d random_bits
-rotary_embedding quantize dequantize concat stack embedding dynamic_slice dynamic_update_slice
-group_norm batch_norm_train dropout
+rotary_embedding quantize dequantize matmul_integer concat stack embedding dynamic_slice dynamic_update_slice
+group_norm batch_norm_train dropout gelu_grad silu_grad softmax_grad log_softmax_grad layer_norm_grad rms_norm_grad
+batch_norm_train_grad cross_entropy_grad conv_grad_input conv_grad_weight max_pool_grad avg_pool_grad
+scaled_dot_product_attention_grad
 """.split()
 
 

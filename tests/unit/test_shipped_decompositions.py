@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import random
 from pathlib import Path
 
 import dovetail as dt
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from dovetail import _core
 from dovetail.schema import dtypes, registry
+from dovetail.schema.traced_calls import calls_of
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "core/generated/decompositions.json"
@@ -25,6 +27,7 @@ FORMS, *LINES = FILE.read_text().splitlines()[1:-1]
 SHARDS = 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_the_file_is_what_the_schema_gives(shard):
     """Run `python core/schema/decompositions.py` after a decomposition was changed."""
@@ -36,6 +39,36 @@ def test_the_file_is_what_the_schema_gives(shard):
         if line[line.index(":") + 1 :].removesuffix(",") != fresh:
             stale.append(name)
     assert not stale
+
+
+CALLS = 20  # of each op; all are more than a minute's work
+
+
+def test_it_has_what_the_schema_gives_for_some_calls_of_each_op():
+    """Run `python core/schema/decompositions.py` after a decomposition was changed."""
+    make = generator()
+    stale, compared = [], 0
+    for line in LINES:
+        name = json.loads(line[: line.index(":")])
+        op, kept = registry[name], json.loads(line[line.index(":") + 1 :].removesuffix(","))
+        calls = list(calls_of(op, dtypes))
+        some = random.Random(20261201).sample(calls, min(CALLS, len(calls)))
+        for operands, pattern, text in make.traced_calls(op, _core, some):
+            general, dtype = make.apart(op, pattern, operands)
+            if op.spec.dtype == "logical" and dtype is dtypes.bool_:
+                continue  # one program serves all dtypes: it converts to bool, where a trace of bool has no need to
+            names = [n for g in (general, make.without_ranks(general)) for n in (g, pattern_of(g, dtype, make.ANY))]
+            places = [place for n in names for place in kept["patterns"].get(n, ())]
+            compared += 1
+            shipped = [json.dumps(kept["programs"][place]) for place in places]
+            shipped = [json.loads(s.replace(f'"{make.ANY}"', f'"{dtype.name}"') if dtype else s) for s in shipped]
+            if json.loads(text) not in shipped:
+                stale.append(f"{name} {pattern}")
+    assert not stale and compared > 10 * len(LINES), compared
+
+
+def pattern_of(general: str, dtype, any_dtype: str) -> str:
+    return general.replace(any_dtype, dtype.brief) if dtype else general
 
 
 def test_the_forms_are_what_the_schema_gives():

@@ -17,10 +17,14 @@ ROWS = {
     "repeat": "float32", "tile": "float32", "pad": "float32",
     "dynamic_slice": "float32,int64->float32", "dynamic_slice_axis": "float32,int64->float32",
     "dynamic_update_slice": "float32,float32,int64->float32",
-    "vecdot": "float32", "arange": "int64", "eye": "float32", "rms_norm": "float32", "conv2d": "float32",
+    "matmul": "float32", "vecdot": "float32", "arange": "int64", "eye": "float32", "rms_norm": "float32",
+    "conv2d": "float32",
     "scaled_dot_product_attention": "float32", "max_pool2d": "float32", "quantize": "float32,float32,int64->int8",
     "scaled_dot_product_attention_varlen": "float32,float32,float32,int32,int32->float32",
-    "dequantize": "int8,float32,int64->float32", "conv_transpose2d": "float32",
+    "dequantize": "int8,float32,int64->float32", "conv_transpose2d": "float32", "conv_grad_input": "float32",
+    "conv_grad_weight": "float32", "max_pool_grad": "float32", "avg_pool_grad": "float32",
+    "rms_norm_grad": "float32,float32,float32->float32,float32",
+    "scaled_dot_product_attention_grad": ",".join(["float32"] * 7) + ",uint32->float32,float32,float32",
 }  # fmt: skip
 
 
@@ -77,17 +81,26 @@ def calls():
     yield "tile", (x(2, 3), 2), {}, {"repetitions": (1, 2)}
     yield "pad", (x(2, 3), 1), {}, {"pad_width": (1, 1, 1, 1)}
     yield "pad", (x(2, 3), (1, 2)), {}, {"pad_width": (1, 2, 1, 2)}
+    yield "matmul", (x(2, 3), x(3)), {"dtype": dt.float32}, {"dtype": None}
     yield "vecdot", (x(2, 3), x(3)), {}, {"axis": 1}
     yield "arange", (5,), {"device": NAME}, {"start": 0, "stop": 5}
     yield "eye", (3,), {"device": NAME}, {"n_cols": 3}
     yield "rms_norm", (x(2, 3), (3,)), {}, {"eps": float(np.finfo(np.float32).eps)}
-    yield "conv2d", (x(1, 1, 4, 4), x(1, 1, 2, 2)), {}, {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)}
+    yield "rms_norm_grad", (x(2, 3), x(2, 3), (3,)), {}, {"eps": float(np.finfo(np.float32).eps)}
+    images, grad, one = x(1, 1, 4, 4), x(1, 1, 3, 3), {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1)}
+    yield "conv2d", (images, x(1, 1, 2, 2)), {}, one
+    yield "conv_grad_input", (x(1, 1, 2, 2), grad, images.shape), {}, one
+    yield "conv_grad_weight", (images, grad, (1, 1, 2, 2)), {}, one
     pool = {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1)}
-    yield "max_pool2d", (x(1, 1, 4, 4), 2), {}, pool
+    yield "max_pool2d", (images, 2), {}, pool
+    yield "max_pool_grad", (images, x(1, 1, 2, 2), 2), {}, pool
+    pool = {name: values for name, values in pool.items() if name != "dilation"}
+    yield "avg_pool_grad", (x(1, 1, 2, 2), images.shape, 2), {}, pool
     spread = {"stride": (2, 2), "padding": (0, 0), "output_padding": (1, 1), "dilation": (1, 1)}
     given = {"stride": 2, "output_padding": 1}
     yield "conv_transpose2d", (x(1, 1, 4, 4), x(1, 1, 3, 3)), given, spread
     yield "scaled_dot_product_attention", (heads, heads, heads), {}, {"scale": 0.25}
+    yield "scaled_dot_product_attention_grad", (heads, heads, heads, heads, x(1, 2, 4), heads), {}, {"scale": 0.25}
     yield "scaled_dot_product_attention_varlen", (rows, rows, rows, ends, ends), {}, {"scale": 0.25}
     yield "quantize", (x(2, 3), x(3)), {"axis": -1, "dtype": dt.int8}, {"axis": 1}
     yield "quantize", (x(2, 3), x()), {"dtype": dt.int8}, {"axis": None}

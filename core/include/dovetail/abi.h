@@ -42,7 +42,8 @@
  *           (DOVETAIL_GUARD_MEMORY=1 has the host look for writes outside outputs; the suite does, too.)
  * Out-structs (dvt_props, dvt_answer)  The host sets struct_size; write tail members with DVT_PUT only.
  * End       Never dlclose. device_close comes from the host's atexit, queues drained; nothing is called
- *           after it. In a forked child only a DVT_CAP_FORK_SAFE backend is called.
+ *           after it. Exit handlers registered since device_open, as of libraries opened late, have run
+ *           before it. In a forked child only a DVT_CAP_FORK_SAFE backend is called.
  * Versions  Every struct begins with struct_size and only grows at its end. A kernel row of op_version v
  *           serves every call whose attributes newer than v are at their defaults and whose operands newer
  *           than v are absent; it describes, and its calls have, the operands of version v alone.
@@ -494,7 +495,8 @@ struct dvt_program {
   const dvt_symbol* symbols;
   const dvt_number* numbers;
   const dvt_guard* guards;
-  /* Of all but the elements and identities of weights, hints and `where`: equal programs share code. */
+  /* Of all but the elements and identities of weights, hints and `where`: equal programs share code. 0 in the
+   * program that claim gets, which is not compiled as a whole. */
   uint64_t hash[2];
 };
 

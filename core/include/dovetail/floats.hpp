@@ -4,7 +4,8 @@
 // Every conversion rounds once, to nearest, ties to even. NaN stays NaN: where it becomes narrower it keeps its
 // sign and becomes quiet, and float16 and bfloat16 keep the upper bits of its payload, as NumPy, x86 and Arm do.
 // The constructors are for results of arithmetic, whose NaN has no specified bits: on NVIDIA GPUs they are one
-// instruction, which returns its own NaN.
+// instruction, which returns its own NaN. So does the one that widens a float16, whose sign is therefore set again:
+// signbit and copysign look at that of NaN.
 #ifndef DOVETAIL_FLOATS_HPP
 #define DOVETAIL_FLOATS_HPP
 
@@ -90,7 +91,7 @@ struct half {
   DVT_FN explicit operator float() const {
     float x;
     asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
-    return x;
+    return bit_cast<float>(bit_cast<uint32_t>(x) | uint32_t(bits & 0x8000) << 16);
   }
 #else
   DVT_FN explicit half(float x) : bits(f16_of(bit_cast<uint32_t>(x))) {}

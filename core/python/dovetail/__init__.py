@@ -86,7 +86,7 @@ def load_kernels(name_or_path: str, *, device: str | None = None) -> None:
 
 
 # Found at first use, so that importing dovetail stays quick: submodules, and functions by their module.
-_SUBMODULES = ("cli", "entry_points", "linalg", "memory", "nn", "prototype", "random", "schema")
+_SUBMODULES = ("cli", "entry_points", "fft", "linalg", "memory", "nn", "prototype", "random", "schema")
 _WRITTEN = {
     "_autocast": ("autocast",),
     "_creation": (
@@ -110,7 +110,6 @@ _WRITTEN = {
         "astype",
         "broadcast_arrays",
         "broadcast_shapes",
-        "conj",
         "dot",
         "imag",
         "inner",
@@ -123,6 +122,7 @@ _WRITTEN = {
         "unstack",
     ),
     "_einsum": ("einsum",),
+    "_indexing": ("put_along_axis",),
     "_nan": (
         "allclose",
         "isclose",
@@ -139,6 +139,7 @@ _WRITTEN = {
     ),
     "_profile": ("profile",),
     "_quantile": ("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"),
+    "_quantize": ("dequantize", "quantize"),
     "_register": ("register_op",),
     "_safetensors": ("load_safetensors", "save_safetensors"),
     "entry_points": ("BackendError", "BackendWarning"),

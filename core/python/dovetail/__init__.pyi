@@ -1,5 +1,6 @@
 from os import PathLike
 
+from dovetail import fft as fft
 from dovetail import linalg as linalg
 from dovetail import memory as memory
 from dovetail import nn as nn
@@ -164,6 +165,9 @@ from dovetail._functions import (
 from dovetail._functions import (
     unstack as unstack,
 )
+from dovetail._indexing import (
+    put_along_axis as put_along_axis,
+)
 from dovetail._nan import (
     allclose as allclose,
 )
@@ -221,6 +225,12 @@ from dovetail._quantile import (
 )
 from dovetail._quantile import (
     quantile as quantile,
+)
+from dovetail._quantize import (
+    dequantize as dequantize,
+)
+from dovetail._quantize import (
+    quantize as quantize,
 )
 from dovetail._register import register_op as register_op
 from dovetail._safetensors import load_safetensors as load_safetensors

@@ -123,27 +123,22 @@ def mT(self):
 @_property
 def real(self):
     """The real part, as a view: of a real array, the array itself."""
-    return _part("real", self, imaginary=False) if _is_complex(self) else self.__copy__()
+    return _part(self, 0) if is_complex(self) else self.__copy__()
 
 
 @_property
 def imag(self):
     """The imaginary part, as a view: of a real array, zeros."""
-    if _is_complex(self):
-        return _part("imag", self, imaginary=True)
+    if is_complex(self):
+        return _part(self, 1)
     return _op("zeros")(self.shape, dtype=self.dtype, device=self.device)
 
 
-def _part(name, x, imaginary):
-    if _core.recorder() is not None:
-        raise NotImplementedError(
-            f"[{name}] of a complex array is not supported yet in a traced function: got {x.dtype}, expected a "
-            "real array; take the part outside, and pass it as an argument"
-        )
-    return _core.part(x, imaginary=imaginary)
+def _part(x, index):
+    return _op("bitcast")(x, "float32" if x.dtype.itemsize == 8 else "float64")[..., index]
 
 
-def _is_complex(x):
+def is_complex(x):
     return x.dtype.kind == "complex floating"
 
 

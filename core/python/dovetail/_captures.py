@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from importlib.util import resolve_name
-from types import CellType, FunctionType, ModuleType
+from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
 
 from dovetail import _core
@@ -105,6 +105,7 @@ class Found:
         self.leaves: dict[int, list[Place]] = {}  # arrays, and objects of dovetail and NumPy, by id
         self.traced: list[Place] = []  # of traced values
         self._seen: dict[int, Place] = {}
+        self._snapshots = 0  # of plain containers
         self._left: list[Place] = []  # whose objects were not searched, as there are too many
         self._words: set[str] = set()  # by which code reads attributes, or writes them
         self._read: set[str] = set()
@@ -123,7 +124,7 @@ class Found:
             place = (queue or rest).popleft()
             self.places.append(place)
             if self._is_new(place):
-                if len(self._seen) <= _MOST_OBJECTS:
+                if len(self._seen) + self._snapshots <= _MOST_OBJECTS:
                     for part in self._parts(place):
                         (queue if self._is_soon(part) else rest).append(part)
                 else:
@@ -152,6 +153,7 @@ class Found:
         elif is_(x, (Tracer, Number)):
             self.traced.append(place)
         elif (value := snapshot(x)) is not NOTHING:
+            self._snapshots += 1
             place.expected = ("value", value, -1, None)
             return is_(x, Enum) and self._seen.setdefault(id(x), place) is place
         elif is_(x, ModuleType):
@@ -334,6 +336,24 @@ class Found:
             read.add(name)
             yield from self._hop(root, "item", name, name)
 
+    def put_back(self, places: list[Place]) -> None:
+        """Makes what code has put at places of a later search be again what it was in this one."""
+        was = {place.hop: place.object for place in self.places}
+        known = {id(place.object): place.expected for place in self.places}
+        for place in reversed(places):  # elements from the last one on
+            while id(place.parent.object) not in known and place.parent.parent:  # within what is new, too
+                place = place.parent
+            kind, content, *_ = known.get(id(place.parent.object), _ANYTHING)
+            if kind == "value" and type(content) in (
+                list,
+                dict,
+                set,
+            ):  # of plain values
+                place.parent.object.clear()
+                (place.parent.object.extend if type(content) is list else place.parent.object.update)(content)
+            else:
+                _write(place, was.get(place.hop, NOTHING))
+
     # ---- what calls look at
 
     def left(self) -> str:
@@ -393,6 +413,32 @@ class Found:
         return named
 
 
+def _write(place: Place, value: Any) -> None:
+    """Puts a value at a place, or NOTHING: then nothing is there. Of what only C code writes to it does nothing."""
+    x = place.parent.object if place.parent else None
+    space = x if is_(x, dict) else own_attributes(x) if place.kind == "attribute" else None
+    if space is not None:
+        if value is NOTHING:
+            dict.pop(space, place.key, None)
+        else:
+            dict.__setitem__(space, place.key, value)
+    elif is_(x, type):
+        if value is not NOTHING:
+            type.__setattr__(x, place.key, value)
+        elif place.key in vars(x):
+            type.__delattr__(x, place.key)
+    elif is_(x, (list, deque)) and place.at < len(x):
+        if value is NOTHING:
+            del x[place.at]
+        else:
+            x[place.at] = value
+    elif is_(place.key, (MemberDescriptorType, GetSetDescriptorType)) and not is_(x, FunctionType):
+        if value is not NOTHING:
+            place.key.__set__(x, value)
+        elif is_(place.key, MemberDescriptorType):
+            place.key.__delete__(x)
+
+
 def _add_way(place: Place | None, needed: set[Place]) -> None:
     while place is not None and place not in needed:
         needed.add(place)
@@ -416,7 +462,9 @@ def _same(a: Any, b: Any) -> bool:
 def _expectation(place: Place) -> Any:
     """Of what is no plain value."""
     x = place.object
-    if place.parent is None or is_(x, (FunctionType, CellType)):  # a function's code is expected
+    if is_(x, (FunctionType, CellType)):  # a function's code is expected
+        return _ANYTHING
+    if place.parent is None and is_(x, type):  # a constant of the search
         return _ANYTHING
     if place.key is _CLASS or (place.kind == "lookup" and is_(x, _DESCRIPTORS)):
         return _ANYTHING

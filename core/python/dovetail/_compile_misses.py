@@ -9,6 +9,7 @@ from dovetail import _core
 from dovetail._compile_graph import RunsEagerly
 from dovetail._core import Array
 from dovetail._tracer import TraceError
+from dovetail.schema.number import in_table
 
 if TYPE_CHECKING:
     from dovetail._compile import _State
@@ -103,7 +104,7 @@ def _differing(traced: Traced, bound: Bound) -> list[tuple[str, Any, Any]]:
     return [
         (path, now, before)
         for path, now, before in pairs
-        if now != before and not (path in numbers and _is_int(now) and _is_int(before))
+        if now != before and not (path in numbers and _is_int(now) and _is_int(before) and in_table(now[2]))
     ]
 
 

@@ -210,7 +210,7 @@ def _traced(
         for g, total, each in graph.draws.values()
     ]
     captured = _search(fn, arguments)
-    _expect_nothing_left(captured, graph)
+    _expect_nothing_left(before, captured, graph)
     kept_alive = {i for i, _ in written} | {n for kind, n, *_ in results.parts if kind == "input"}
     donated = _donated(graph, arguments, options["donate"], kept_alive)
     program = graph.builder.finish(results.outputs, "")
@@ -280,15 +280,23 @@ def _search(fn: Any, arguments: Arguments) -> _captures.Found:
     return _captures.search(_captures.roots_of(fn, arguments.objects, arguments.classes))
 
 
-def _expect_nothing_left(found: _captures.Found, graph: CompileGraph) -> None:
-    """Raises TraceError where the function has left a traced value of this trace behind."""
-    for place in found.traced:
-        x = place.object
-        if graph.is_of_trace(x.table if isinstance(x, Number) else x._graph):
-            raise TraceError(
-                f"[compile] the function leaves a traced value in {place.name}, which later calls would not do: "
-                "return the value, and store it outside of the compiled function"
-            )
+def _left_behind(found: _captures.Found, graph: CompileGraph) -> list[_captures.Place]:
+    """Where the function has left traced values of this trace."""
+    return [
+        place
+        for place in found.traced
+        if graph.is_of_trace(place.object.table if isinstance(place.object, Number) else place.object._graph)
+    ]
+
+
+def _expect_nothing_left(before: _captures.Found, found: _captures.Found, graph: CompileGraph) -> None:
+    """Raises TraceError where the function has left a traced value behind; what was there before is there again."""
+    if left := _left_behind(found, graph):
+        before.put_back(left)
+        raise TraceError(
+            f"[compile] the function leaves a traced value in {left[0].name}, which later calls would not do: "
+            "return the value, and store it outside of the compiled function"
+        )
 
 
 def _expect_known(graph: CompileGraph, kept: list[int], written: list[tuple[int, int]]) -> None:

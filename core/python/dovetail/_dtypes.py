@@ -27,7 +27,7 @@ _KINDS = {
     _COMPLEX: (_COMPLEX,),
     "numeric": ("signed integer", "unsigned integer", _FLOAT, _COMPLEX),
 }
-_NOT_LISTED = FOREIGN | {"float16", "complex64", "complex128"}  # beyond the standard, or without arithmetic
+_NOT_LISTED = FOREIGN | {"float16"}  # beyond the standard
 
 
 class FInfo(NamedTuple):
@@ -152,10 +152,7 @@ class _Info:
     def dtypes(
         self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """The standard's dtypes of a kind by name, the same on every device.
-
-        Complex dtypes are left out: their arrays can be stored and moved, but no device computes with them.
-        """
+        """The standard's dtypes of a kind by name, the same on every device."""
         every = {name: t for name, t in _core.dtypes.items() if name not in _NOT_LISTED}
         return {name: t for name, t in every.items() if kind is None or isdtype(t, kind)}
 

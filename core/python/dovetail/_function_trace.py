@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import is_dataclass
 from itertools import count
 from types import TracebackType
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from dovetail import _core
 from dovetail import _pytree as pytree
 from dovetail._array import recording_on
+from dovetail._attributes import is_heap_type
 from dovetail._core import Array, DType
 from dovetail._record import is_internal
 
@@ -63,7 +65,11 @@ def run_recorded(graph: Any, fn: Callable[..., Any], args: Sequence[Any], kwargs
 
 
 def expect_that_a_call_runs(fn: Callable[..., Any], front: str) -> None:
-    """Refuses functions whose code runs when their result is iterated over or awaited."""
+    """Refuses classes whose instances are no results, and what runs when the result is iterated over or awaited."""
+    if isinstance(fn, type) and is_heap_type(fn) and not (is_dataclass(fn) or issubclass(fn, (tuple, list, dict))):
+        raise TypeError(
+            f"[{front}] expected a function, got the class {fn.__name__}: pass its method or an instance"
+        )
     from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 
     called = getattr(type(fn), "__call__", None)  # noqa: B004 - of an object that is called as a function

@@ -12,7 +12,7 @@ from dovetail._core import Array, Device, DType
 from dovetail._errors import AxisError
 
 __all__ = [
-    "astype", "broadcast_arrays", "broadcast_shapes", "conj", "dot", "imag", "inner", "kron", "meshgrid", "pad",
+    "astype", "broadcast_arrays", "broadcast_shapes", "dot", "imag", "inner", "kron", "meshgrid", "pad",
     "real", "reshape", "tensordot", "unstack",
 ]  # fmt: skip
 
@@ -67,17 +67,6 @@ def astype(x: Array, dtype: DType | str, /, *, copy: bool = True, device: Device
     expect_array("astype", x)
     out = x.astype(dtype, copy=copy)
     return out if device is None else out.to_device(device)
-
-
-def conj(x: Array, /) -> Array:
-    """The complex conjugate: of a real array, the array itself. Complex arithmetic is not supported yet."""
-    expect_array("conj", x)
-    if x.dtype.kind == "complex floating":
-        raise NotImplementedError(
-            "[conj] complex arithmetic is not supported yet: got a complex array, expected a real one; "
-            "x.numpy().conj() runs on the host"
-        )
-    return x.__copy__()
 
 
 def real(x: Array, /) -> Array:

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from dovetail import _core
-from dovetail._array import as_size, symbolic, to_numpy
+from dovetail._array import as_size, expect_array, symbolic, to_numpy
 from dovetail._core import Array
 
 _op = _core.op_function
@@ -437,3 +437,16 @@ def _checked(s: Selection, numbers: Array, axis: int) -> Array:
     except IndexError:
         _explain([s.arrays[at]], [numbers.size], [axis])
         raise
+
+
+def put_along_axis(x: Array, indices: Array, values: Any, axis: int = -1, *, mode: str = "set") -> Array:
+    """Writes values to the elements of x along axis that indices names, as numpy.put_along_axis, and returns x.
+
+    x[..., indices[..., i, ...], ...] = values[..., i, ...]. indices: integers, with x's sizes or 1 but for axis;
+    values broadcast to them. mode: "set", where any of several writes to one place may win, or "add", "multiply",
+    "max" and "min", which join the element with the value. Raises IndexError for an index outside of [-n, n),
+    ValueError where shapes do not match, TypeError where x cannot hold the values' dtype.
+    """
+    expect_array("put_along_axis", x)
+    x[...] = _op("put_along_axis")(x, indices, values, axis=axis, mode=mode)
+    return x

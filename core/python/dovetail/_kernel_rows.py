@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dovetail import _core
@@ -22,10 +22,7 @@ class Rows(NamedTuple):
 
     def check_signature(self, function: Callable[..., Any], what: str) -> None:
         """Raises TypeError where the function cannot take the calls that the op makes."""
-        inputs, attributes = split(self.op)
-        outs = ["out"] if self.op["n_out"] == 1 else [f"out{i + 1}" for i in range(self.op["n_out"])]
-        names = [p["name"] for p in attributes if p["since"] <= self.version]
-        given = [p["name"] for p in inputs] + outs
+        given, names = _arguments(self.op, self.version)
         signature = inspect.signature(function)
         try:
             signature.bind(None, *given, **dict.fromkeys(names))
@@ -36,34 +33,56 @@ class Rows(NamedTuple):
             ) from None
 
 
+def _arguments(op: dict[str, Any], version: int) -> tuple[list[str], list[str]]:
+    """Names of the operands and of the attributes that a kernel for this version of the op is called with."""
+    inputs, attributes = ([p["name"] for p in some if p["since"] <= version] for some in split(op))
+    outs = ["out"] if op["n_out"] == 1 else [f"out{i + 1}" for i in range(op["n_out"])]
+    return inputs + outs, attributes
+
+
+def _takes(function: Callable[..., Any], op: dict[str, Any], version: int) -> bool:
+    given, names = _arguments(op, version)
+    try:
+        inspect.signature(function).bind(None, *given, **dict.fromkeys(names))
+    except TypeError:
+        return False
+    return True
+
+
 def split(op: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Operands and attributes of an op's description."""
     params = op["params"]
     return [p for p in params if p["kind"] in OPERANDS], [p for p in params if p["kind"] not in OPERANDS]
 
 
-def rows_of(op: str, dtypes: str, options: dict[str, Any], what: str) -> Rows:
-    """Raises ValueError or TypeError if the text is invalid for the op."""
+def rows_of(
+    op: str, dtypes: str, options: dict[str, Any], what: str, functions: Sequence[Callable[..., Any]] = ()
+) -> Rows:
+    """Raises ValueError or TypeError if the text is invalid for the op, or if a function cannot take its calls."""
     found = _core.describe_op(op)
     words = dtypes.split()
     if not words:
         raise ValueError(f"[{op}] {what} has no dtypes: expected some, as 'float32 int64'")
-    version = _version(found, words) if options["version"] is None else options["version"]
+    version = _version(found, words, functions) if options["version"] is None else options["version"]
     if not 1 <= version <= found["version"]:
         raise ValueError(f"[{op}] {what} is for version {version} of the op: expected 1 to {found['version']}")
     found["params"] = [p for p in found["params"] if p["kind"] not in OPERANDS or p["since"] <= version]
     flags = list(_flags(found, options))
-    rows = [list(zip(_elements(found, word, what), flags, strict=True)) for word in words]
-    return Rows(found, version, rows)
+    rows = Rows(found, version, [list(zip(_elements(found, word, what), flags, strict=True)) for word in words])
+    for function in functions:
+        rows.check_signature(function, what)
+    return rows
 
 
-def _version(op: dict[str, Any], words: list[str]) -> int:
-    """The newest version of the op whose operands are as many as the inputs that the rows name."""
+def _version(op: dict[str, Any], words: list[str], functions: Sequence[Callable[..., Any]]) -> int:
+    """The newest version of the op whose operands are as many as the inputs that the rows name and whose attributes
+    the functions take: an op may have got more of both after they were written.
+    """
     named = {word.partition("->")[0].count(",") + 1 for word in words if "->" in word}
-    for version in range(op["version"], 0, -1):
-        if named == {sum(p["since"] <= version for p in split(op)[0])}:
-            return version
-    return op["version"]
+    versions = range(op["version"], 0, -1)
+    fitting = [v for v in versions if named in (set(), {sum(p["since"] <= v for p in split(op)[0])})]
+    taken = (v for v in fitting if all(_takes(function, op, v) for function in functions))
+    return next(taken, (fitting or [op["version"]])[0])
 
 
 def _flags(op: dict[str, Any], options: dict[str, Any]) -> Iterator[int]:

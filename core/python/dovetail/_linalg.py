@@ -1,7 +1,7 @@
 """The functions of dovetail.linalg that are compositions of ops.
 
-Matrices are the last two axes; the axes before them are a batch. Nothing is read on the host, so a matrix that is
-singular, or not positive definite, raises no error: its results have inf or NaN, as each function documents.
+Matrices are the last two axes; the axes before them are a batch. Nothing but eig and eigvals reads on the host, so
+a matrix that is singular, or not positive definite, raises no error: its results have inf or NaN, as documented.
 """
 
 from __future__ import annotations
@@ -9,21 +9,24 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Sequence
 from operator import index
+from typing import Any
 
 from dovetail import _core
-from dovetail._array import expect_array, expect_axis
+from dovetail._array import expect_array, expect_axis, expect_elements, is_complex
 from dovetail._core import Array, DType
-from dovetail._errors import AxisError
+from dovetail._creation import asarray
+from dovetail._errors import AxisError, warn
 from dovetail._functions import broadcast_arrays
 
 __all__ = [
-    "cross", "det", "eigh", "eigvalsh", "inv", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "pinv",
-    "qr", "slogdet", "solve", "svd", "svdvals", "trace",
+    "cross", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_norm", "matrix_power", "matrix_rank",
+    "multi_dot", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "trace",
 ]  # fmt: skip
 
 QR = namedtuple("QR", "Q R")
 Eigh = namedtuple("Eigh", "eigenvalues eigenvectors")
 SVD = namedtuple("SVD", "U S Vh")
+Eig = namedtuple("Eig", "eigenvalues eigenvectors")
 Slogdet = namedtuple("Slogdet", "sign logabsdet")
 _op = _core.op_function
 
@@ -36,6 +39,11 @@ def _expect_square(op: str, x: Array) -> None:
 
 def _floating(x: Array) -> Array:
     return x if "floating" in x.dtype.kind else _op("astype")(x, "float32")
+
+
+def _adjoint(x: Array) -> Array:
+    x = _op("matrix_transpose")(x)
+    return _op("conj")(x) if is_complex(x) else x
 
 
 # ---- factorizations ----------------------------------------------------------------------------------------------
@@ -51,7 +59,7 @@ def qr(x: Array, /, *, mode: str = "reduced") -> QR:
 
 
 def eigh(x: Array, /) -> Eigh:
-    """(eigenvalues, eigenvectors) of symmetric matrices: (..., n), ascending, and (..., n, n) as columns.
+    """(eigenvalues, eigenvectors) of Hermitian matrices: (..., n), ascending, and (..., n, n) as columns.
 
     Only the lower triangle is read. Vectors have length 1, and their element of largest magnitude is positive.
     """
@@ -59,8 +67,40 @@ def eigh(x: Array, /) -> Eigh:
 
 
 def eigvalsh(x: Array, /) -> Array:
-    """The eigenvalues of symmetric matrices, ascending: (..., n) of (..., n, n). See eigh."""
+    """The eigenvalues of Hermitian matrices, ascending: (..., n) of (..., n, n). See eigh."""
     return _op("eigh")(x)[0]
+
+
+def _on_host(op: str, x: Array) -> tuple[Any, ...]:
+    """NumPy's results of square matrices, complex: rotations, which every device has, do not find them."""
+    import numpy as np
+
+    _expect_square(op, x)
+    expect_elements(op, x, "compute the eigenvalues outside, and pass them as an argument")
+    mode = _core.fallback()
+    if x.device.kind != "cpu" and mode != "allow":
+        text = f"[linalg.{op}] runs on the host: no device has a kernel for it. "
+        if mode == "error":
+            raise NotImplementedError(text + "dovetail.fallback('allow') permits this")
+        warn(text + "dovetail.fallback('error') forbids this, 'allow' silences it")
+    a = x.numpy()
+    wide = np.result_type(a if a.dtype.name in ("float64", "complex128") else np.float32, a, np.complex64)
+    found = getattr(np.linalg, op)(a.astype(wide))
+    return tuple(asarray(r, device=x.device) for r in (found if isinstance(found, tuple) else (found,)))
+
+
+def eig(x: Array, /) -> Eig:
+    """(eigenvalues, eigenvectors) of any square matrices: (..., n) in no order, and (..., n, n) as columns.
+
+    Both are complex; vectors have length 1. By LAPACK on the host: TypeError in a trace, NotImplementedError on
+    other devices where dovetail.fallback() forbids it. Of a symmetric or Hermitian matrix eigh is better.
+    """
+    return Eig(*_on_host("eig", x))
+
+
+def eigvals(x: Array, /) -> Array:
+    """The eigenvalues of any square matrices, complex, in no order: (..., n) of (..., n, n). See eig."""
+    return _on_host("eigvals", x)[0]
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVD:
@@ -105,7 +145,7 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     u, s, vh = svd(x, full_matrices=False)
     counts = s > _cutoff(s, rtol, x.shape)
     inverse = _op("where")(counts, 1.0 / _op("where")(counts, s, 1.0), 0.0)
-    return _op("matmul")(_op("matrix_transpose")(vh) * inverse[..., None, :], _op("matrix_transpose")(u))
+    return _op("matmul")(_adjoint(vh) * inverse[..., None, :], _adjoint(u))
 
 
 def det(x: Array, /) -> Array:

@@ -38,7 +38,7 @@ def hint(name: str) -> str:
     """ ": it is dovetail.concat", or "" for an unknown name. Python itself corrects misspelt names."""
     if name in RENAMED:
         return f": it is dovetail.{RENAMED[name]}"
-    for space in ("nn", "linalg", "random"):
+    for space in ("nn", "linalg", "fft", "random"):
         if name in import_module(f"dovetail.{space}").__all__:
             return f": it is dovetail.{space}.{name}"
     return ""

@@ -55,6 +55,18 @@ def counting(n: int, dtype: Any, device: Device | None) -> Array:
     return op("iota")(n, dtype, device=device)
 
 
+def next_key(x: Array, shape: tuple[int, ...]) -> Array:
+    """The key of dovetail.random's next draw, on x's device."""
+    from dovetail.random import key
+
+    return key(shape, device=x.device)
+
+
+def drawn(x: Array, shape: tuple[int, ...], key: Array | None) -> Array:
+    """Uniform float32 numbers from 0 to 1, of the key or of dovetail.random's next draw."""
+    return op("uniform")(next_key(x, shape) if key is None else key, shape, "float32")
+
+
 def along(v: Array, axis: int, ndim: int) -> Array:
     """A vector as an array of ndim axes that broadcasts along one of them."""
     shape = [1] * ndim

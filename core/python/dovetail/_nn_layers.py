@@ -1,4 +1,4 @@
-"""Layers of networks that are composed of ops: normalisations, activations, dropout, embedding_bag."""
+"""Layers of networks that are composed of ops: normalisations, activations, bags, distances."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import math
 from dovetail import _core
 from dovetail._array import expect_array, expect_axis
 from dovetail._core import Array
-from dovetail._nn_common import along, counting, expect_float, one_of, rounded, working
+from dovetail._nn_common import along, counting, expect_float, expect_rank, one_of, rounded, working
+from dovetail._searching import searchsorted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "batch_norm", "channel_shuffle", "cosine_similarity", "dropout", "embedding_bag", "glu", "instance_norm",
-    "normalize", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu", "softmin",
+    "batch_norm", "bilinear", "channel_shuffle", "cosine_similarity", "embedding_bag", "glu", "instance_norm",
+    "local_response_norm", "normalize", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu",
+    "softmin",
 ]  # fmt: skip
 
 _op = _core.op_function
@@ -70,6 +72,24 @@ def instance_norm(x: Array, weight: Array | None = None, bias: Array | None = No
     return _op("group_norm")(x, x.shape[1], weight, bias, eps)
 
 
+def local_response_norm(x: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Array:
+    """x (N, C, ...) / (k + alpha * m) ** beta, m the mean of the squares of `size` neighbouring channels.
+
+    Of an even number of channels, one more lies before; those beyond the ends count as 0. Raises ValueError for
+    fewer axes than 3. Krizhevsky et al., ImageNet classification with deep convolutional networks, 2012.
+    """
+    expect_array("local_response_norm", x)
+    if x.ndim < 3 or size < 1:
+        raise ValueError(
+            f"[local_response_norm] x of shape {x.shape}, size {size}: expected (N, C, ...) and at least 1"
+        )
+    squares = _op("square")(working(x))
+    squares = _op("pad")(squares, (0, 0, size // 2, (size - 1) // 2, *(0, 0) * (x.ndim - 2)))
+    channels = _op("reshape")(squares, (x.shape[0], 1, squares.shape[1], math.prod(x.shape[2:])))
+    means = _op("reshape")(_op("avg_pool2d")(channels, (size, 1), 1), x.shape)
+    return rounded(working(x) / _op("pow")(means * alpha + k, beta), x)
+
+
 def _norms(what: str, x: Array, p: float, axis: int, keepdims: bool) -> Array:
     axis = expect_axis(what, axis, x.ndim)
     return _op("vector_norm")(x, axis=axis, keepdims=keepdims, ord=float(p))
@@ -107,6 +127,44 @@ def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, k
     return rounded(_norms("pairwise_distance", working(difference) + eps, p, -1, keepdims), difference)
 
 
+def pdist(x: Array, p: float = 2.0) -> Array:
+    """The p-norms of the differences of rows i < j of x (N, M): N (N - 1) / 2 of them, by i, then j.
+
+    It needs memory for all differences. Raises ValueError for another number of axes, or p below 0.
+    """
+    expect_rank("pdist", x, 2)
+    if p < 0:
+        raise ValueError(f"[pdist] p: got {p}, expected at least 0")
+    n = x.shape[0]
+    row = counting(n, "int64", x.device)
+    begins = row * (2 * n - 1 - row) // 2  # of the pairs of each row
+    pair = counting(n * (n - 1) // 2, "int64", x.device)
+    i = searchsorted(begins, pair, side="right") - 1
+    j = pair - _op("take")(begins, i, axis=0) + i + 1
+    difference = _op("take")(x, i, axis=0) - _op("take")(x, j, axis=0)
+    return rounded(_norms("pdist", working(difference), p, -1, False), x)
+
+
+def bilinear(x1: Array, x2: Array, weight: Array, bias: Array | None = None) -> Array:
+    """x1 (..., I) weight[o] (I, J) x2 (..., J) for each o, plus bias (O,), as (..., O).
+
+    Raises ValueError where shapes do not match.
+    """
+    expect_array("bilinear", x1, "x1")
+    expect_array("bilinear", x2, "x2")
+    expect_array("bilinear", weight, "weight")
+    sizes = (x1.shape[-1], x2.shape[-1]) if x1.ndim and x1.shape[:-1] == x2.shape[:-1] else None
+    if weight.ndim != 3 or weight.shape[1:] != sizes:
+        raise ValueError(
+            f"[bilinear] x1 of shape {x1.shape}, x2 of shape {x2.shape}, weight of shape {weight.shape}: expected "
+            "(..., I), (..., J), (O, I, J)"
+        )
+    left = _op("matmul")(_op("reshape")(x1, (1, -1, sizes[0])), weight)
+    products = _op("sum")(left * _op("reshape")(x2, (1, -1, sizes[1])), axis=-1)
+    y = _op("reshape")(_op("matrix_transpose")(products), (*x1.shape[:-1], weight.shape[0]))
+    return y if bias is None else y + bias
+
+
 # ---- activations -------------------------------------------------------------------------------------------------
 
 
@@ -141,25 +199,6 @@ def softmin(x: Array, axis: int = -1) -> Array:
     """softmax(-x)."""
     expect_array("softmin", x)
     return _op("softmax")(-x, axis=axis)
-
-
-def dropout(x: Array, p: float = 0.5, training: bool = True, *, key: Array | None = None) -> Array:
-    """x / (1 - p), but 0 with probability p; x itself where training is False.
-
-    key: of the draw, as dovetail.random.key(x.shape) or a generator's key() gives it; by default the next one of
-    dovetail.random. Element i is 0 where number i of uniform(x.shape) of that key is below p. Raises ValueError for
-    p outside of [0, 1].
-    """
-    expect_array("dropout", x)
-    if not 0 <= p <= 1:
-        raise ValueError(f"[dropout] p: got {p}, expected a probability from 0 to 1")
-    if not training:
-        return x.__copy__()
-    if key is None:
-        from dovetail.random import key as next_key
-
-        key = next_key(x.shape, device=x.device)
-    return _op("dropout")(x, key, p=p)
 
 
 # ---- channels and space ------------------------------------------------------------------------------------------

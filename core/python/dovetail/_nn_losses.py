@@ -10,11 +10,16 @@ from dovetail._core import Array
 from dovetail._nn_common import along, counting, expect_rank, one_of, reduced
 from dovetail._nn_layers import cosine_similarity, pairwise_distance
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
-    "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss",
-    "mse_loss", "multi_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "poisson_nll_loss",
-    "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
+    "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "linear_cross_entropy",
+    "margin_ranking_loss", "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
+    "nll_loss", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
 ]  # fmt: skip
 
 _op = _core.op_function
@@ -185,6 +190,27 @@ def cross_entropy(
     return _weighted(losses, weights, reduction)
 
 
+def linear_cross_entropy(
+    x: Array,
+    linear_weight: Array,
+    target: Array,
+    *,
+    linear_bias: Array | None = None,
+    weight: Array | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Array:
+    """cross_entropy of linear(x, linear_weight, linear_bias), x (N, E) or (E,), with the arguments of both.
+
+    Raises what they do.
+    """
+    expect_rank("linear_cross_entropy", x, 1, 2)
+    scores = _op("linear")(x, linear_weight, linear_bias)
+    how = {"ignore_index": ignore_index, "reduction": reduction, "label_smoothing": label_smoothing}
+    return cross_entropy(scores, target, weight, **how)
+
+
 def _soft_cross_entropy(
     x: Array, target: Array, weight: Array | None, reduction: str, label_smoothing: float
 ) -> Array:
@@ -296,11 +322,53 @@ def triplet_margin_loss(
 
     swap: the negative's distance is its smaller one, of those to the anchor and to the positive.
     """
-    near = pairwise_distance(anchor, positive, p, eps)
-    far = pairwise_distance(anchor, negative, p, eps)
+    return _triplet_loss(
+        "triplet_margin_loss",
+        lambda a, b: pairwise_distance(a, b, p, eps),
+        (anchor, positive, negative),
+        margin,
+        swap,
+        reduction,
+    )
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Array,
+    positive: Array,
+    negative: Array,
+    *,
+    distance_function: Callable[[Array, Array], Array] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Array:
+    """triplet_margin_loss by a distance of your own; by default pairwise_distance.
+
+    distance_function(a, b) returns an array of the distances of a's rows from b's.
+    """
+    return _triplet_loss(
+        "triplet_margin_with_distance_loss",
+        distance_function or pairwise_distance,
+        (anchor, positive, negative),
+        margin,
+        swap,
+        reduction,
+    )
+
+
+def _triplet_loss(
+    what: str,
+    distance: Callable[[Array, Array], Array],
+    arrays: tuple[Array, Array, Array],
+    margin: float,
+    swap: bool,
+    reduction: str,
+) -> Array:
+    anchor, positive, negative = arrays
+    near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
-        far = _op("minimum")(far, pairwise_distance(positive, negative, p, eps))
-    return reduced("triplet_margin_loss", _positive(near - far + margin), reduction)
+        far = _op("minimum")(far, distance(positive, negative))
+    return reduced(what, _positive(near - far + margin), reduction)
 
 
 def multi_margin_loss(
@@ -333,3 +401,24 @@ def multilabel_soft_margin_loss(
     """The mean over the last axis of binary_cross_entropy_with_logits, times weight."""
     losses = binary_cross_entropy_with_logits(x, target, weight, reduction="none")
     return reduced("multilabel_soft_margin_loss", _op("mean")(losses, axis=-1), reduction)
+
+
+def multilabel_margin_loss(x: Array, target: Array, *, reduction: str = "mean") -> Array:
+    """The sum of max(0, 1 - x[t] + x[c]) over a row's classes t and all others c, by the number of classes.
+
+    x (N, C) or (C,), target of the same shape: the classes of each row come first, what follows a negative number
+    counts for nothing. Raises IndexError for a class that x has not, ValueError where shapes differ.
+    """
+    what = "multilabel_margin_loss"
+    expect_rank(what, x, 1, 2)
+    expect_array(what, target, "target")
+    if target.shape != x.shape:
+        raise ValueError(f"[{what}] target: got shape {target.shape}, expected x's {x.shape}")
+    ends = _op("cumulative_sum")(_op("astype")(target < 0, "int64"), axis=-1)
+    given = _op("expand_dims")(ends == 0, axis=-1)
+    classes = _op("where")(ends == 0, _op("astype")(target, "int64"), 0)
+    own = _op("expand_dims")(_op("take_along_axis")(x, classes, axis=-1), axis=-1)
+    hit = given & (_op("expand_dims")(classes, axis=-1) == counting(x.shape[-1], "int64", x.device))
+    others = _op("logical_not")(_op("any")(hit, axis=-2, keepdims=True))
+    gaps = _op("where")(given & others, _positive(1.0 - own + _op("expand_dims")(x, axis=-2)), 0.0)
+    return reduced(what, _op("sum")(gaps, axis=(-2, -1)) / x.shape[-1], reduction)

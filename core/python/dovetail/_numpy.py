@@ -15,90 +15,16 @@ from dovetail._array import as_size, numpy_dtype
 from dovetail._core import Array
 from dovetail._functions import rounded
 from dovetail._names import RENAMED
+from dovetail._numpy_table import PARAMETERS, SAME
 from dovetail._numpy_ufuncs import device_of, operands, refuse, stored, to_arrays, ufunc, unknown
+from dovetail._numpy_writes import WRITES, flat
 
 __all__ = ["function", "operands", "ufunc"]
 
 # ---- functions ---------------------------------------------------------------------------------------------------
 
-# NumPy's parameters in order. *a is passed by position, @a too, as an array where it is a list; axis by name,
-# ddof>correction under another name; !out must have the value that it has when it is left out.
-_TABLE = {
-    "all": "*a axis !out keepdims !where",
-    "amax": "*a axis !out keepdims !initial !where",
-    "amin": "*a axis !out keepdims !initial !where",
-    "any": "*a axis !out keepdims !where",
-    "argmax": "*a axis !out keepdims",
-    "argmin": "*a axis !out keepdims",
-    "astype": "*x *dtype copy device",
-    "bincount": "@x weights minlength",
-    "broadcast_to": "*array *shape !subok",
-    "concatenate": "*arrays axis !out !dtype !casting",
-    "count_nonzero": "*a axis keepdims",
-    "cumulative_prod": "*x axis dtype !out include_initial",
-    "cumulative_sum": "*x axis dtype !out include_initial",
-    "diff": "*a n axis prepend append",
-    "digitize": "@x @bins right",
-    "empty_like": "*prototype dtype !order !subok !shape device",
-    "expand_dims": "*a axis",
-    "flip": "*m axis",
-    "full_like": "*a *fill_value dtype !order !subok !shape device",
-    "histogram": "*a @bins range density weights",
-    "inner": "@a @b",
-    "interp": "@x @xp @fp left right !period",
-    "isclose": "@a @b rtol atol equal_nan",
-    "isin": "@element @test_elements !assume_unique invert !kind",
-    "kron": "@a @b",
-    "linalg.matrix_norm": "*x keepdims ord",
-    "linalg.vector_norm": "*x axis keepdims ord",
-    "max": "*a axis !out keepdims !initial !where",
-    "mean": "*a axis !dtype !out keepdims !where",
-    "median": "*a axis !out !overwrite_input keepdims",
-    "min": "*a axis !out keepdims !initial !where",
-    "moveaxis": "*a *source *destination",
-    "nanargmax": "*a axis !out keepdims",
-    "nanargmin": "*a axis !out keepdims",
-    "nanmax": "*a axis !out keepdims !initial !where",
-    "nanmean": "*a axis !dtype !out keepdims !where",
-    "nanmedian": "*a axis !out !overwrite_input keepdims",
-    "nanmin": "*a axis !out keepdims !initial !where",
-    "nanpercentile": "*a *q axis !out !overwrite_input method keepdims !weights",
-    "nanprod": "*a axis dtype !out keepdims !initial !where",
-    "nanquantile": "*a *q axis !out !overwrite_input method keepdims !weights",
-    "nanstd": "*a axis !dtype !out ddof>correction keepdims !where !mean correction",
-    "nansum": "*a axis dtype !out keepdims !initial !where",
-    "nanvar": "*a axis !dtype !out ddof>correction keepdims !where !mean correction",
-    "nonzero": "*a",
-    "ones_like": "*a dtype !order !subok !shape device",
-    "percentile": "*a *q axis !out !overwrite_input method keepdims !weights",
-    "prod": "*a axis dtype !out keepdims !initial !where",
-    "quantile": "*a *q axis !out !overwrite_input method keepdims !weights",
-    "repeat": "*a *repeats axis",
-    "reshape": "*a *shape !order copy",
-    "roll": "*a *shift axis",
-    "searchsorted": "@a @v side sorter",
-    "stack": "*arrays axis !out !dtype !casting",
-    "std": "*a axis !dtype !out ddof>correction keepdims !where !mean correction",
-    "sum": "*a axis dtype !out keepdims !initial !where",
-    "take_along_axis": "@arr @indices axis",
-    "tensordot": "*a *b axes",
-    "tile": "*A *reps",
-    "tril": "*m k",
-    "triu": "*m k",
-    "var": "*a axis !dtype !out ddof>correction keepdims !where !mean correction",
-    "zeros_like": "*a dtype !order !subok !shape device",
-}
-# Functions with the same parameters in both: the arguments are passed on unchanged.
-_SAME = {
-    "broadcast_arrays", "einsum", "isdtype", "matrix_transpose", "meshgrid", "permute_dims", "unique_all",
-    "unique_counts", "unique_inverse", "unique_values", "unstack", "vecdot",
-    *(f"linalg.{name}" for name in (
-        "cholesky", "cross", "det", "eigh", "eigvalsh", "inv", "matmul", "matrix_power", "matrix_rank",
-        "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "vecdot",
-    )),
-}  # fmt: skip
-# Functions whose result is on the host anyway: a file, text, a NumPy array that they write to.
-_ON_HOST = {"array2string", "array_repr", "array_str", "copyto", "save", "savetxt", "savez", "savez_compressed"}
+# Functions whose result is on the host anyway: a file or text.
+_ON_HOST = {"array2string", "array_repr", "array_str", "save", "savetxt", "savez", "savez_compressed"}
 _NEUTRAL = {
     "casting": ("same_kind",), "kind": ("stable", "quicksort", "sort", "table"),
     "order": ("C", "K", "A"), "stable": (True,), "subok": (True,),
@@ -145,7 +71,7 @@ def function(of: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     module = of.__module__.partition(".")[2]
     key = of.__name__ if module in ("", "_core", "lib") else f"{module}.{of.__name__}"
     name = f"numpy.{key}"
-    if key in _ON_HOST:
+    if key in _ON_HOST or (key in WRITES and not isinstance(_written_to(key, args, kwargs), Array)):
         return of(*map(_to_host, args), **{k: _to_host(v) for k, v in kwargs.items()})
     device = device_of((*args, *kwargs.values()))
     args, kwargs = to_arrays(args, device), {k: to_arrays(v, device) for k, v in kwargs.items()}
@@ -154,10 +80,15 @@ def function(of: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     target = _target(key)
     if target is None:
         raise unknown(name)
-    if key in _SAME:
+    if key in SAME:
         return target(*args, **kwargs)
-    positional, named = _bind(name, _TABLE[key], args, kwargs, device)
+    positional, named = _bind(name, PARAMETERS[key], args, kwargs, device)
     return target(*positional, **named)
+
+
+def _written_to(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a function of WRITES writes to, its first parameter: perhaps an array of NumPy's."""
+    return args[0] if args else kwargs.get(WRITES[key].__code__.co_varnames[0])
 
 
 def _to_host(value: Any) -> Any:
@@ -165,7 +96,7 @@ def _to_host(value: Any) -> Any:
 
 
 def _target(key: str) -> Any:
-    if key not in _TABLE and key not in _SAME:
+    if key not in PARAMETERS and key not in SAME:
         return None
     found: Any = dt
     for part in key.split("."):
@@ -175,7 +106,7 @@ def _target(key: str) -> Any:
 
 # ---- functions that need more than renamed arguments -----------------------------------------------------------
 
-_WRITTEN: dict[str, Any] = {}
+_WRITTEN: dict[str, Any] = dict(WRITES)
 
 
 def _written(*names: str) -> Any:
@@ -200,9 +131,10 @@ _written("isrealobj")(lambda x: "complex" not in x.dtype.kind)
 _written("real")(lambda val: val.real)
 _written("imag")(lambda val: val.imag)
 _written("argwhere")(lambda a: dt.stack(dt.nonzero(a), axis=1))
-_written("flatnonzero")(lambda a: dt.nonzero(_flat(a))[0])
+_written("flatnonzero")(lambda a: dt.nonzero(flat(a))[0])
 _written("swapaxes")(lambda a, axis1, axis2: _swapped(a, axis1, axis2))
 _written("fix")(lambda x, out=None: _no_more("fix", out=out) or dt.trunc(x))
+_written("column_stack")(lambda tup: dt.concat([_as_column(x) for x in tup], axis=1))
 _written("vstack", "row_stack")(lambda tup, **options: dt.concat([_at_least(x, 2) for x in tup], axis=0))
 _written("result_type")(lambda *given: np.result_type(*map(_numpy_dtype, given)))
 _written("can_cast")(lambda from_, to, casting="safe": np.can_cast(_numpy_dtype(from_), to, casting))
@@ -212,14 +144,14 @@ def _numpy_dtype(x: Any) -> Any:
     return numpy_dtype(x.dtype) if isinstance(x, Array) else x
 
 
-def _flat(x: Any) -> Any:
-    return dt.reshape(x, (x.size,))
-
-
 def _swapped(x: Any, axis1: int, axis2: int) -> Any:
     axes = list(range(x.ndim))
     axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
     return dt.permute_dims(x, tuple(axes))
+
+
+def _as_column(x: Any) -> Any:
+    return dt.reshape(x, (x.size, 1)) if x.ndim < 2 else x
 
 
 def _at_least(x: Any, ndim: int) -> Any:
@@ -238,7 +170,7 @@ def _size(a: Any, axis: Any = None) -> int:
 @_written("ravel")
 def _ravel(a: Any, order: str = "C") -> Any:
     _no_more("ravel", order=order)
-    return _flat(a)
+    return flat(a)
 
 
 @_written("copy")
@@ -324,19 +256,23 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
     _no_more("take", out=out, mode=None if mode == "raise" else mode)
     if not isinstance(indices, Array):
         indices = dt.asarray(indices, device=a.device)
-    return dt.take(_flat(a), indices, axis=0) if axis is None else dt.take(a, indices, axis=axis)
+    return dt.take(flat(a), indices, axis=0) if axis is None else dt.take(a, indices, axis=axis)
 
 
 @_written("pad")
 def _pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Any:
-    _no_more("pad", mode=None if mode == "constant" else mode)
-    return dt.pad(array, pad_width, constant_values=constant_values)
+    if isinstance(constant_values, (tuple, list)):
+        constant_values = np.unique(constant_values)
+        if len(constant_values) != 1:
+            raise refuse("numpy.pad", "constant_values: got several numbers, expected one")
+        constant_values = constant_values[0].item()
+    return dt.pad(array, pad_width, mode, constant_values=constant_values)
 
 
 def _scanned(name: str) -> Any:
     def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         _no_more(name, out=out)
-        return getattr(dt, name)(_flat(a) if axis is None else a, axis=0 if axis is None else axis, dtype=dtype)
+        return getattr(dt, name)(flat(a) if axis is None else a, axis=0 if axis is None else axis, dtype=dtype)
 
     return scan
 
@@ -414,7 +350,7 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
 @_written("outer")
 def _outer_product(a: Any, b: Any, out: Any = None) -> Any:
     _no_more("outer", out=out)
-    return dt.linalg.outer(_flat(a), _flat(b))
+    return dt.linalg.outer(flat(a), flat(b))
 
 
 @_written("diagonal")
@@ -449,13 +385,13 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
 @_written("sort")
 def _sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     _no_more("sort", kind=kind, order=order, stable=stable or None)
-    return dt.sort(_flat(a)) if axis is None else dt.sort(a, axis=axis)
+    return dt.sort(flat(a)) if axis is None else dt.sort(a, axis=axis)
 
 
 @_written("argsort")
 def _argsort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     _no_more("argsort", kind=kind, order=order, stable=stable or None)
-    return dt.argsort(_flat(a)) if axis is None else dt.argsort(a, axis=axis)
+    return dt.argsort(flat(a)) if axis is None else dt.argsort(a, axis=axis)
 
 
 @_written("allclose")

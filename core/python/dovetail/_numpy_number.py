@@ -26,6 +26,10 @@ class NumpyNumber(Number):
         Number.__init__(self, table, entry, original.item())
         self.original, self.was_seen = original, False
 
+    def seen_as(self) -> type:
+        self.was_seen = True
+        return type(self.original)
+
     def plain(self) -> Number:
         return Number(self.table, self.entry, self.value)
 

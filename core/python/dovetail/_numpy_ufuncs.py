@@ -120,9 +120,17 @@ def ufunc(of: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
         result = _called(of, name, given, dtype, options)
     elif method in ("reduce", "accumulate", "outer"):
         result = _METHODS[method](of, name, given, dtype, options)
+    elif method == "at" and _write_at(of.__name__, inputs):
+        return None
     else:
         raise unknown(f"{name}.{method}")
     return stored(name, result, outputs, where)
+
+
+def _write_at(name: str, inputs: tuple[Any, ...]) -> bool:
+    from dovetail._numpy_writes import write_at
+
+    return write_at(name, *inputs)
 
 
 @cache

@@ -22,6 +22,10 @@ def array_repr(x: Array) -> str:
     from dovetail import _devices
 
     notes = []
+    try:
+        x.dtype  # noqa: B018
+    except RuntimeError as why:  # it has no elements: a call took them
+        return f"<array of shape {x.shape}: {why}>"
     if x.dtype.name not in _OBVIOUS or x.size == 0:
         notes.append(f"dtype={x.dtype}")
     if x.size == 0 and x.ndim != 1:

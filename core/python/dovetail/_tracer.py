@@ -86,7 +86,12 @@ class ArrayTracer(Tracer):
         return self.__copy__()
 
     def __repr__(self) -> str:
-        sizes = ", ".join(repr(value_of(n)) for n in self.shape)  # no guards: printing an array is for debugging
+        try:
+            sizes = ", ".join(
+                repr(value_of(n)) for n in self.shape
+            )  # no guards: printing an array is for debugging
+        except TraceError:
+            return f"<traced value of {self._graph.name}, whose trace is over>"
         text = f"<traced {self.dtype}[{sizes}] of {self._graph.name}>"
         self._graph.texts.add(text)
         return text

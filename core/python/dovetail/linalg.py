@@ -1,4 +1,4 @@
-"""Linear algebra: the array API's linalg extension but for eig and eigvals, and more.
+"""Linear algebra: the array API's linalg extension, and more.
 
 Matrices are the last two axes. See the op reference.
 """

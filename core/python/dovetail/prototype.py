@@ -175,7 +175,8 @@ def kernel(
     strided: inputs may have any strides; else they are made compact before the call. The op copy has no choice.
     scalars: a Python number may come as a view of shape () in memory of the host, where views have no common shape.
     alias: the output may be an input's memory.
-    engine, version, deterministic, max_ulp: as in the kernel table of abi.h.
+    engine, version, deterministic, max_ulp: as in the kernel table of abi.h. Without version it is the newest one
+        of the op whose operands and attributes the method takes.
     """
     options = {
         "strided": strided,
@@ -285,9 +286,7 @@ def _kernels(cls: type[PythonDevice]) -> dict[str, Kernel]:
 
 def _describe(cls: type[PythonDevice], name: str, k: Kernel) -> dict[str, Any]:
     what = f"kernel {cls.__qualname__}.{name}"
-    rows = rows_of(k.op, k.dtypes, k.options, what)
-    for function in filter(None, (k.function, k.asks)):
-        rows.check_signature(function, what)
+    rows = rows_of(k.op, k.dtypes, k.options, what, [f for f in (k.function, k.asks) if f])
     return {
         "op": k.op,
         "what": what,

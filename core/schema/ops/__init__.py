@@ -3,8 +3,12 @@
 from . import primitives  # isort: skip  first: decompositions end in them
 from . import (
     activation,
+    activation_grad,
     arithmetic,
     attention,
+    attention_grad,
+    complex_arithmetic,
+    complex_functions,
     control,
     creation,
     dynamic,
@@ -16,6 +20,7 @@ from . import (
     movement,
     nn,
     normalization,
+    normalization_grad,
     quantize,
     random,
     reduction,
@@ -28,12 +33,17 @@ from . import (
     trigonometry,
     views,
     window,
+    window_grad,
 )
 
 __all__ = [
     "activation",
+    "activation_grad",
     "arithmetic",
     "attention",
+    "attention_grad",
+    "complex_arithmetic",
+    "complex_functions",
     "control",
     "creation",
     "dynamic",
@@ -45,6 +55,7 @@ __all__ = [
     "movement",
     "nn",
     "normalization",
+    "normalization_grad",
     "primitives",
     "quantize",
     "random",
@@ -58,4 +69,5 @@ __all__ = [
     "trigonometry",
     "views",
     "window",
+    "window_grad",
 ]

@@ -49,7 +49,7 @@ def negative(x: Tensor, /) -> Tensor:
     return flipped(x) if x.dtype.kind == "f" else subtract(0, x)
 
 
-@op(shape="same", dtype="same", reference=np.abs)
+@op(shape="same", dtype="part", reference=np.abs)
 def abs_(x: Tensor, /) -> Tensor:
     """The absolute value; the least integer is its own."""
     if x.dtype.kind in "ub":
@@ -102,7 +102,7 @@ def to_nearest(x: Tensor) -> Tensor:
     return with_sign(where(a < c, (a + c) - c, a), x)
 
 
-@op(shape="same", dtype="same_real", reference=lambda x: np.rint(x) if x.dtype.kind == "f" else x)
+@op(shape="same", dtype="numeric", reference=lambda x: np.rint(x) if x.dtype.kind in "fc" else x)
 def round_(x: Tensor, /) -> Tensor:
     """The nearest integer, the even one of two, keeping -0."""
     return copy(x) if x.dtype.kind in "iub" else to_nearest(x)

@@ -126,30 +126,33 @@ def _grouped(x: Tensor, heads: int, groups: int) -> Tensor:
     return reshape(x, (*x.shape[:-3], heads, groups, *x.shape[-2:]))
 
 
-def _scores_exp(
+def masked_scores(
     query: Tensor,
     key: Tensor,
     attn_mask: Tensor | None,
     is_causal: bool,
     scale: float,
     seen: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """exp(scores - m), its sum over the keys, and m; without keys there is no m. seen is one more mask."""
-    s = _head_product(multiply(query, scale), matrix_transpose(key))
+) -> Tensor:
+    """query @ key.T * scale, -inf where a mask hides it, of which seen is one more."""
+    s = head_product(multiply(query, scale), matrix_transpose(key))
     if is_causal:
         row = reshape(iota(s.shape[-2], dt.int64), (-1, 1))
         s = where(less(row, iota(s.shape[-1], dt.int64)), -INF, s)
     if attn_mask is not None:
         s = where(attn_mask, s, -INF) if attn_mask.dtype.kind == "b" else add(s, astype(attn_mask, s.dtype))
-    if seen is not None:
-        s = where(seen, s, -INF)
+    return s if seen is None else where(seen, s, -INF)
+
+
+def _exp_and_total(s: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    """exp(s - m), its sum over the keys, and m; without keys there is no m."""
     last = (s.ndim - 1,)
     m = finite_max(s, last) if s.shape[-1] else None
     e = s if m is None else exp(s - m)
     return e, sum_(e, axis=last, keepdims=True), m
 
 
-def _head_product(x: Tensor, kv: Tensor) -> Tensor:
+def head_product(x: Tensor, kv: Tensor) -> Tensor:
     """x @ kv, where each head of kv serves as many consecutive ones of x."""
     if x.ndim < 3 or kv.ndim < 3 or kv.shape[-3] in (1, x.shape[-3]):
         return matmul(x, kv)
@@ -194,15 +197,19 @@ def scaled_dot_product_attention(
         lengths = reshape(kv_length, (*kv_length.shape, *(1,) * (query.ndim - kv_length.ndim)))
         seen = less(iota(key.shape[-2], dt.int64), lengths)
         value = where(matrix_transpose(seen), value, 0.0)  # 0 times what is not a number would be none
-    e, total, _ = _scores_exp(query, key, attn_mask, is_causal, scale, seen)
-    return _head_product(e / where(total == 0.0, 1.0, total), value)
+    e, total, _ = _exp_and_total(masked_scores(query, key, attn_mask, is_causal, scale, seen))
+    return head_product(e / where(total == 0.0, 1.0, total), value)
+
+
+def _dropped(x, key, p):
+    drawn = (philox_words(key, x.size) >> np.uint32(8)).astype(np.float64) * 2.0**-24
+    return np.where(drawn.reshape(x.shape) < p, 0, x / (1 - p))
 
 
 def _attention_with_logsumexp(query, key, value, attn_mask, dropout_key, is_causal, scale, enable_gqa, dropout_p):
     weights, logsumexp = _weights(query, key, attn_mask, is_causal, scale)
     if dropout_p:
-        drawn = (philox_words(dropout_key, weights.size) >> np.uint32(8)).astype(np.float64) * 2.0**-24
-        weights = np.where(drawn.reshape(weights.shape) < dropout_p, 0, weights / (1 - dropout_p))
+        weights = _dropped(weights, dropout_key, dropout_p)
     return np.matmul(weights, _heads(value, query)), logsumexp
 
 
@@ -212,6 +219,11 @@ def _attention_with_logsumexp_scale(query, key, value, attn_mask, dropout_key, i
     )
     slack = _score_slack(query, key, scale)
     return out * slack, np.maximum(np.where(np.isfinite(logsumexp), np.abs(logsumexp), 0), 2 * slack)
+
+
+def dropped(x: Tensor, hit: Tensor, p: float) -> Tensor:
+    """x / (1 - p), and 0 where it is hit."""
+    return where(hit, 0.0, x if p == 1.0 else x * (1.0 / (1.0 - p)))
 
 
 def _attention_with_logsumexp_samples() -> Iterator[Sample]:
@@ -259,14 +271,12 @@ def scaled_dot_product_attention_with_logsumexp(
     and divides the others by 1 - dropout_p: those where uniform(dropout_key, shape of the scores, float32) is below
     dropout_p. dropout_key is what dovetail.random.key() gives.
     """
-    e, total, m = _scores_exp(query, key, attn_mask, is_causal, scale)
+    e, total, m = _exp_and_total(masked_scores(query, key, attn_mask, is_causal, scale))
     weights = e / where(total == 0.0, 1.0, total)
     if dropout_p:
-        drawn = uniform(dropout_key, weights.shape, dt.float32)
-        rescaled = weights if dropout_p == 1.0 else weights * (1.0 / (1.0 - dropout_p))
-        weights = where(less(drawn, dropout_p), 0.0, rescaled)
+        weights = dropped(weights, less(uniform(dropout_key, weights.shape, dt.float32), dropout_p), dropout_p)
     logsumexp = log(total) if m is None else log(total) + m
-    return _head_product(weights, value), squeeze(logsumexp, (logsumexp.ndim - 1,))
+    return head_product(weights, value), squeeze(logsumexp, (logsumexp.ndim - 1,))
 
 
 def _by_sequence(attention, query, key, value, cu_seq_q, cu_seq_k, is_causal, scale, enable_gqa):

@@ -15,6 +15,7 @@ from ..loops import loop
 from ..number import largest
 from ..samples import Sample, draw, given, sample
 from .arithmetic import abs_, sign
+from .complex_arithmetic import adjoint, conj, parts, real
 from .creation import eye
 from .factorization import _double, _flat, _put, _values, qr
 from .movement import concat, take_along_axis, tril
@@ -45,10 +46,20 @@ def _angles(p: Tensor, q: Tensor, both: Tensor) -> tuple[Tensor, Tensor]:
     return cosine, tangent * cosine
 
 
-def _rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """The columns of x rotated in pairs; cosine and sine have a row of half as many."""
+def _turn(both: Tensor) -> tuple[Tensor, Tensor | None]:
+    """(|both|, the factor of the right columns that makes it so) of complex matrices; both itself of real ones."""
+    if both.dtype.kind != "c":
+        return both, None
+    size = abs_(both)
+    return size, where(size == 0.0, 1.0, conj(sign(both)))
+
+
+def _rotated(x: Tensor, cosine: Tensor, sine: Tensor, factor: Tensor | None) -> Tensor:
+    """The columns of x rotated in pairs, the right ones times a factor first; all have a row of half as many."""
     half = cosine.shape[-1]
     left, right = x[..., :half], x[..., half:]
+    if factor is not None:
+        right = factor * right
     return concat([cosine * left - sine * right, sine * left + cosine * right], axis=x.ndim - 1)
 
 
@@ -59,7 +70,7 @@ def _sweeps(d: dt.DType) -> int:
 
 def _polished(v: Tensor) -> Tensor:
     """v, whose columns are orthonormal but for the rounding of many rotations: one step of Newton's iteration."""
-    return 1.5 * v - 0.5 * matmul(v, matmul(matrix_transpose(v), v))
+    return 1.5 * v - 0.5 * matmul(v, matmul(adjoint(v), v))
 
 
 def _square_padded(x: Tensor, rows: int, columns: int) -> Tensor:
@@ -72,10 +83,19 @@ def _chosen(x: Tensor, order: Tensor) -> Tensor:
 
 
 def _signs(x: Tensor) -> Tensor:
-    """The sign of the largest element of each column, as a row."""
+    """What makes the largest element of each column positive, as a row: its sign, conjugated."""
     place = argmax(abs_(x), axis=x.ndim - 2, keepdims=True)
     found = sign(take_along_axis(x, place, axis=x.ndim - 2))
-    return where(found == 0.0, 1.0, found)
+    found = where(found == 0.0, 1.0, found)
+    return conj(found) if x.dtype.kind == "c" else found
+
+
+def _dots(p: Tensor, q: Tensor, axis: int, keepdims: bool = False) -> Tensor:
+    """The sums of conj(p) * q along axis, as far as they are real."""
+    if p.dtype.kind == "c":
+        (a, b), (c, d) = parts(p), parts(q)
+        return sum_(a * c + b * d, axis=(axis,), keepdims=keepdims)
+    return sum_(p * q, axis=(axis,), keepdims=keepdims)
 
 
 # ---- symmetric matrices ------------------------------------------------------------------------------------------
@@ -89,7 +109,8 @@ def _spread(n: int, seed: int = 0) -> list[list[float]]:
 
 def _positive_columns(v):
     top = np.take_along_axis(v, np.argmax(np.abs(v), axis=-2, keepdims=True), -2) if v.shape[-2] else v[..., :0, :]
-    return np.where(np.sum(top, axis=-2, keepdims=True) < 0, -1.0, 1.0)
+    top = np.sum(top, axis=-2, keepdims=True)
+    return np.where(top == 0, 1.0, np.conj(top) / np.where(top == 0, 1.0, np.abs(top)))
 
 
 def _eigh(x):
@@ -116,7 +137,7 @@ def _eigh_samples() -> Iterator[Sample]:
 
 @op(
     shape="eigh",
-    dtype="floats",
+    dtype="eigh",
     space="linalg",
     autocast="float32",
     n_out=2,
@@ -126,36 +147,44 @@ def _eigh_samples() -> Iterator[Sample]:
     samples=_eigh_samples,
 )
 def eigh(x: Tensor, /) -> tuple[Tensor, Tensor]:
-    """The eigenvalues (..., n) of symmetric matrices, ascending, and the eigenvectors (..., n, n) as columns.
+    """The eigenvalues (..., n) of Hermitian matrices, ascending, and the eigenvectors (..., n, n) as columns.
 
     Only the lower triangle is read. Vectors have length 1, and their element of largest magnitude is positive.
     """
     n = x.shape[-1]
     size = _even(n)
     half = size // 2
-    lower = tril(x)
-    whole = _square_padded(lower + matrix_transpose(tril(x, k=-1)), size, size)
+    whole = _square_padded(_hermitian(x), size, size)
     v = broadcast_to(eye(size, dtype=x.dtype), whole.shape)
     source = _next_places(size)
 
     def rotate(_: int, a: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        values = diagonal(a)
-        both = diagonal(a[..., :half, half:])
+        values = real(diagonal(a))
+        both, factor = _turn(diagonal(a[..., :half, half:]))
         angles = _angles(values[..., :half], values[..., half:], both)
-        cosine, sine = (expand_dims(x, axis=x.ndim - 1) for x in angles)
-        a = matrix_transpose(_rotated(a, cosine, sine))
-        a = take(take(_rotated(a, cosine, sine), source, axis=a.ndim - 1), source, axis=a.ndim - 2)
-        return a, take(_rotated(v, cosine, sine), source, axis=v.ndim - 1)
+        rotation = [x if x is None else expand_dims(x, axis=x.ndim - 1) for x in (*angles, factor)]
+        a = adjoint(_rotated(a, *rotation))
+        a = take(take(_rotated(a, *rotation), source, axis=a.ndim - 1), source, axis=a.ndim - 2)
+        return a, take(_rotated(v, *rotation), source, axis=v.ndim - 1)
 
     def sweep(_: int, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
         return loop(size - 1, rotate, a, v)
 
     v = _polished(loop(_sweeps(x.dtype), sweep, whole, v)[1])
-    values = sum_(v * matmul(whole, v), axis=(v.ndim - 2,))  # no error of the rotations is left in them
+    values = _dots(v, matmul(whole, v), axis=v.ndim - 2)  # no error of the rotations is left in them
     values, vectors = values[..., :n], v[..., :n, :n]
     order = argsort(values, axis=values.ndim - 1)
     vectors = _chosen(vectors, order)
     return take_along_axis(values, order, axis=values.ndim - 1), vectors * _signs_or_ones(vectors, n)
+
+
+def _hermitian(x: Tensor) -> Tensor:
+    """The matrix of which x has the lower triangle."""
+    lower = tril(x)
+    if x.dtype.kind != "c":
+        return lower + matrix_transpose(tril(x, k=-1))
+    doubled = lower + adjoint(lower)  # on the diagonal twice the real parts
+    return where(eye(x.shape[-1], dtype=dt.bool_), 0.5 * doubled, doubled)
 
 
 def _signs_or_ones(vectors: Tensor, n: int) -> Tensor:
@@ -172,7 +201,7 @@ def _svd(x, full_matrices):
     k = s.shape[-1]
     signs = _positive_columns(u[..., :k])
     u = np.concatenate([u[..., :k] * signs, u[..., k:]], -1)
-    return u, s, np.concatenate([vh[..., :k, :] * np.swapaxes(signs, -1, -2), vh[..., k:, :]], -2)
+    return u, s, np.concatenate([vh[..., :k, :] * np.swapaxes(signs, -1, -2).conj(), vh[..., k:, :]], -2)
 
 
 def _svd_scale(x, full_matrices):
@@ -199,7 +228,7 @@ def _svd_samples() -> Iterator[Sample]:
 
 @op(
     shape="svd",
-    dtype="floats",
+    dtype="svd",
     space="linalg",
     autocast="float32",
     n_out=3,
@@ -215,12 +244,12 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> tuple[Tensor, Tensor, Te
     element of largest magnitude in each of the first k columns of U is positive.
     """
     wide = x.shape[-2] < x.shape[-1]
-    left, values, right = _svd_of_tall(matrix_transpose(x) if wide else x, full_matrices)
+    left, values, right = _svd_of_tall(adjoint(x) if wide else x, full_matrices)
     u, v = (right, left) if wide else (left, right)
     k = values.shape[-1]
     signs = _signs_or_ones(u[..., :k], k)
     u, v = (concat([z[..., :k] * signs, z[..., k:]], axis=z.ndim - 1) for z in (u, v))
-    return u, values, matrix_transpose(v)
+    return u, values, adjoint(v)
 
 
 def _svd_of_tall(x: Tensor, complete: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -237,11 +266,11 @@ def _svd_of_tall(x: Tensor, complete: bool) -> tuple[Tensor, Tensor, Tensor]:
 
     def rotate(_: int, a: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         left, right = a[..., :half], a[..., half:]
-        squares = (
-            sum_(p * q, axis=axes[:1], keepdims=True) for p, q in ((left, left), (right, right), (left, right))
-        )
-        cosine, sine = _angles(*squares)
-        a, v = _rotated(a, cosine, sine), _rotated(v, cosine, sine)
+        both = sum_(conj(left) * right if a.dtype.kind == "c" else left * right, axis=axes[:1], keepdims=True)
+        both, factor = _turn(both)
+        squares = (_dots(x, x, axis=axes[0], keepdims=True) for x in (left, right))
+        rotation = (*_angles(*squares, both), factor)
+        a, v = _rotated(a, *rotation), _rotated(v, *rotation)
         return take(a, source, axis=axes[1]), take(v, source, axis=axes[1])
 
     def sweep(_: int, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
@@ -249,10 +278,14 @@ def _svd_of_tall(x: Tensor, complete: bool) -> tuple[Tensor, Tensor, Tensor]:
 
     v = _polished(loop(_sweeps(x.dtype), sweep, scaled, v)[1])
     a, v = matmul(scaled, v)[..., :m, :n], v[..., :n, :n]
-    values = sqrt(sum_(a * a, axis=axes[:1]))
+    values = sqrt(_dots(a, a, axis=axes[0]))
     order = argsort(values, axis=axes[0], descending=True)
     values = take_along_axis(values, order, axis=axes[0])
     u, r = qr(_chosen(a, order), mode="complete" if complete else "reduced")
-    signs = expand_dims(where(diagonal(r) < 0.0, -1.0, 1.0), axis=axes[0])
+    signs = expand_dims(where(real(diagonal(r)) < 0.0, -1.0, 1.0), axis=axes[0])
     u = concat([u[..., :n] * signs, u[..., n:]], axis=axes[1])
     return u, values * reshape(most, (*x.shape[:-2], 1)), _chosen(v, order)
+
+
+for _op in (eigh, svd):
+    _op.of_complex(_op.decomposition)

@@ -39,7 +39,15 @@ def expm1(x: Tensor, /) -> Tensor:
     return where(magnitude(x) < 1.0, near, d)
 
 
-@op(shape="same", dtype="float", autocast="float32", tier="extended", tol=4, reference=np.log1p)
+def _log1p(x):
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    a, b = x.real, x.imag  # NumPy adds 1 first, which loses small numbers
+    near = np.abs(x) < 0.5
+    return np.where(near, 0.5 * np.log1p(a * (2 + a) + b * b), np.log(np.abs(1 + x))) + 1j * np.arctan2(b, 1 + a)
+
+
+@op(shape="same", dtype="float", autocast="float32", tier="extended", tol=4, reference=_log1p)
 def log1p(x: Tensor, /) -> Tensor:
     """log(1 + x), accurate near 0, keeping -0."""
     u = x + 1.0
@@ -199,6 +207,14 @@ def _pow_samples() -> Iterator[Sample]:
     yield sample("mismatch", draw(2, 3), draw(4), error=ValueError)
 
 
+def _pow_scale(x1, x2):
+    """Of complex numbers, exp(x2 * log(x1)): the error of an exponent is that many ulp of the result."""
+    if np.result_type(x1, x2).kind != "c":
+        return 0.0
+    exponent = np.abs(x2 * np.log(np.asarray(x1, np.result_type(x1, np.complex64))))
+    return np.nan_to_num(np.abs(np.power(x1, x2)) * np.maximum(1, exponent), nan=0.0, posinf=0.0)
+
+
 @op(
     shape="broadcast",
     dtype="numeric",
@@ -206,6 +222,7 @@ def _pow_samples() -> Iterator[Sample]:
     tier="extended",
     traits=("integer_exponent",),
     tol=8,
+    scale=_pow_scale,
     reference=_pow,
     samples=_pow_samples,
     domain=((-12, 12), (0, 6)),

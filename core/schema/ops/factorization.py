@@ -15,12 +15,13 @@ from ..loops import loop
 from ..number import largest, smallest
 from ..samples import Sample, draw, given, sample
 from .arithmetic import abs_, copysign
+from .complex_arithmetic import adjoint, conj, parts, real
 from .creation import eye
 from .linalg import vector_norm
 from .movement import flip, take_along_axis, tril, triu
 from .primitives import full, iota, matmul, sqrt, where
 from .reduction import any_, argmax
-from .views import broadcast_to, matrix_transpose, reshape, set_slice
+from .views import broadcast_to, reshape, set_slice
 
 _BLOCK = 32
 
@@ -93,19 +94,19 @@ def _norm_scale(*results):
 
 def _double(x):
     """x as NumPy's linear algebra takes it: it has no long double, in which oracles of float64 compute else."""
-    return np.asarray(x, np.float64)
+    return np.asarray(x, np.complex128 if np.iscomplexobj(x) else np.float64)
 
 
 def _cholesky(x, upper):
     x = np.tril(_double(x))
-    x = x + np.swapaxes(np.tril(x, -1), -1, -2)
-    out = np.full(x.shape, np.nan)
+    x = x + np.swapaxes(np.tril(x, -1), -1, -2).conj()
+    out = np.full(x.shape, np.nan, x.dtype)
     for index in np.ndindex(x.shape[:-2]):
         try:
             out[index] = np.linalg.cholesky(x[index])
         except np.linalg.LinAlgError:
             continue
-    return np.swapaxes(out, -1, -2) if upper else out
+    return np.swapaxes(out, -1, -2).conj() if upper else out
 
 
 def _cholesky_samples() -> Iterator[Sample]:
@@ -125,10 +126,10 @@ def _cholesky_panel(panel: Tensor) -> Tensor:
     row, column = _places(panel)
 
     def eliminate(j: int, panel: Tensor) -> Tensor:
-        pivot = panel[..., j : j + 1, j : j + 1]
+        pivot = real(panel[..., j : j + 1, j : j + 1])
         pivot = sqrt(where(pivot > 0.0, pivot, float("nan")))
         factor = where(row < j, 0.0, panel[..., j : j + 1] / pivot)
-        across = matrix_transpose(factor[..., : panel.shape[-1], :])
+        across = adjoint(factor[..., : panel.shape[-1], :])
         return where(column < j, panel, where(column == j, factor, panel - factor * across))
 
     return loop(panel.shape[-1], eliminate, panel)[0]
@@ -145,7 +146,7 @@ def _cholesky_panel(panel: Tensor) -> Tensor:
     samples=_cholesky_samples,
 )
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """The lower triangular L with L @ L.mT = x, of symmetric positive definite matrices; with upper, L.mT.
+    """The lower triangular L with L @ conj(L.mT) = x, of positive definite matrices; with upper, conj(L.mT).
 
     Only the lower triangle of x is read. A matrix that is not positive definite gives NaN everywhere: its elements
     are on the device, where nothing can raise.
@@ -159,7 +160,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
         """rest: what the columns so far have left of the matrix, without them and their rows."""
         panel = _cholesky_panel(rest[..., :width])
         below = panel[..., width:, :]
-        rest = rest[..., width:, width:] - matmul(below, matrix_transpose(below))
+        rest = rest[..., width:, width:] - matmul(below, adjoint(below))
         return rest, _put(out, panel, i * width, i * width)
 
     out = loop(count, advance, padded, padded)[1]
@@ -167,7 +168,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     sound = out == out
     last = broadcast_to(any_(~sound, axis=(-2, -1), keepdims=True), out.shape)
     out = where(last, float("nan"), out)
-    return matrix_transpose(out) if upper else out
+    return adjoint(out) if upper else out
 
 
 # ---- LU ----------------------------------------------------------------------------------------------------------
@@ -179,7 +180,7 @@ def _lu(x):
     for index in np.ndindex(x.shape[:-2]):
         a, rows = lu[index], np.arange(x.shape[-1])
         for j in range(len(rows)):
-            p = j + int(np.argmax(np.abs(a[j:, j])))
+            p = j + int(np.argmax(np.abs(a[j:, j].real) + np.abs(a[j:, j].imag)))
             if p != j:
                 a[[j, p]], rows[[j, p]] = a[[p, j]], rows[[p, j]]
                 sign[index] *= -1
@@ -200,12 +201,20 @@ def _lu_samples() -> Iterator[Sample]:
     yield sample("not_square", draw(2, 3), error=ValueError)
 
 
+def _size(x: Tensor) -> Tensor:
+    """What pivots are compared by: of complex numbers it takes no root."""
+    if x.dtype.kind != "c":
+        return abs_(x)
+    re, im = parts(x)
+    return abs_(re) + abs_(im)
+
+
 def _lu_panel(panel: Tensor, order: Tensor, sign: Tensor) -> tuple[Tensor, ...]:
     """Eliminates the columns of a panel (m, b) with partial pivoting; order (m, 1) and sign (1, 1) go with it."""
     row, column = _places(panel)
 
     def eliminate(j: int, panel: Tensor, order: Tensor, sign: Tensor) -> tuple[Tensor, ...]:
-        candidates = where(row < j, -1.0, abs_(panel[..., j : j + 1]))
+        candidates = where(row < j, -1.0, _size(panel[..., j : j + 1]))
         best = argmax(candidates, axis=candidates.ndim - 2, keepdims=True)
         source = where(row == j, best, where(row == best, j, row))
         panel = take_along_axis(panel, source, axis=panel.ndim - 2)
@@ -250,7 +259,8 @@ def _substituted(a: Tensor, b: Tensor, unit: bool) -> Tensor:
 def lu_factor(x: Tensor, /) -> tuple[Tensor, Tensor, Tensor]:
     """The factors of x[order] = L @ U, with partial pivoting: (L below U, order, sign of the permutation).
 
-    L has ones on its diagonal, which are not stored. A singular matrix gives a U with zeros on its diagonal.
+    L has ones on its diagonal, which are not stored. Pivots are the largest by magnitude, of complex numbers, as in
+    LAPACK, by |re| + |im|. A singular matrix gives a U with zeros on its diagonal.
     """
     n = x.shape[-1]
     width, count = _blocks(n)
@@ -371,7 +381,7 @@ def _tall(rows: int, columns: int, seed: int = 0) -> list[list[float]]:
 def _householder(panel: Tensor) -> tuple[Tensor, Tensor]:
     """The reflections that make the columns of a panel (m, b) zero below the diagonal: (R above the vectors, tau).
 
-    Reflection j is I - tau[j] v v.T, where v is 0 above row j, 1 in it, and what the result has below it.
+    Reflection j is I - tau[j] v v*, where v is 0 above row j, 1 in it, and what the result has below it.
     """
     row, column = _places(panel)
     ahead = panel.ndim - 2
@@ -381,12 +391,15 @@ def _householder(panel: Tensor) -> tuple[Tensor, Tensor]:
         alpha = panel[..., j : j + 1, j : j + 1]
         below = where(row > j, vector, 0.0)
         work = any_(below != 0.0, axis=(ahead,), keepdims=True)
+        if panel.dtype.kind == "c":  # R has a real diagonal
+            work = work | (parts(alpha)[1] != 0.0)
         norm = vector_norm(where(row < j, 0.0, vector), axis=(ahead,), keepdims=True)
-        beta = where(work, -copysign(norm, alpha), alpha)
+        beta = where(work, -copysign(norm, real(alpha)), alpha)
         tau = where(work, (beta - alpha) / where(work, beta, 1.0), 0.0)
         below = below / where(work, alpha - beta, 1.0)
         v = where(row == j, 1.0, below)
-        reflected = panel - tau * v * matmul(matrix_transpose(v), panel)
+        back = conj(tau) if tau.dtype.kind == "c" else tau
+        reflected = panel - back * v * matmul(adjoint(v), panel)
         made = where(row > j, below, where(row == j, beta, vector))
         panel = where(column < j, panel, where(column == j, made, reflected))
         return panel, where(column == j, tau, taus)
@@ -396,8 +409,8 @@ def _householder(panel: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _joined(vectors: Tensor, taus: Tensor) -> Tensor:
-    """The upper triangle T for which the product of the reflections is I - V T V.T."""
-    products = matmul(matrix_transpose(vectors), vectors)
+    """The upper triangle T for which the product of the reflections is I - V T V*."""
+    products = matmul(adjoint(vectors), vectors)
     row, column = _places(products)
 
     def join(j: int, t: Tensor) -> Tensor:
@@ -444,7 +457,7 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> tuple[Tensor, Tensor]:
         vectors = _vectors(panel)
         t = _joined(vectors, taus)
         right = a[..., at:, at + width :]
-        seen = matmul(matrix_transpose(t), matmul(matrix_transpose(vectors), right))
+        seen = matmul(adjoint(t), matmul(adjoint(vectors), right))
         a = _put(a, right - matmul(vectors, seen), at, at + width)
         return _put(a, panel, at, at), _put(joins, t, at, 0)
 
@@ -455,8 +468,12 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     def apply(i: int, q: Tensor) -> Tensor:
         at = (count - 1 - i) * width
         vectors, part = _vectors(a[..., at:, at : at + width]), q[..., at:, :]
-        seen = matmul(joins[..., at : at + width, :], matmul(matrix_transpose(vectors), part))
+        seen = matmul(joins[..., at : at + width, :], matmul(adjoint(vectors), part))
         return _put(q, part - matmul(vectors, seen), at, 0)
 
     (q,) = loop(count, apply, q)
     return _corner(q, m, columns), triu(_corner(a, columns, n))
+
+
+for _op in (cholesky, lu_factor, solve_triangular, qr):
+    _op.of_complex(_op.decomposition)

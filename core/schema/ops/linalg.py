@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from .. import dtypes as dt
-from ..declare import Ints, Tensor, Unsupported, op
+from ..declare import Ints, Tensor, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, sample
 from ._float import INF
@@ -38,7 +38,9 @@ def _vecdot_samples() -> Iterator[Sample]:
 
 
 def _vecdot(x1, x2, axis):
-    return np.sum(np.multiply(x1, x2, dtype=np.result_type(x1, x2)), axis=axis, dtype=np.result_type(x1, x2))
+    return np.sum(
+        np.multiply(np.conj(x1), x2, dtype=np.result_type(x1, x2)), axis=axis, dtype=np.result_type(x1, x2)
+    )
 
 
 @op(
@@ -51,9 +53,7 @@ def _vecdot(x1, x2, axis):
     scale=lambda x1, x2, axis, like: dot_scale(_vecdot(np.abs(x1), np.abs(x2), axis), x1.shape[axis], like),
 )
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sums of x1 * x2 along axis, counted from the end of both; the other axes broadcast."""
-    if x1.dtype.kind == "c":
-        raise Unsupported("of complex arrays it conjugates x1, which nothing here does yet: x.numpy() has a conj()")
+    """The sums of conj(x1) * x2 along axis, counted from the end of both; the other axes broadcast."""
     back = max(x1.ndim, x2.ndim) - axis
     a, b = (moveaxis(x, x.ndim - back, x.ndim - 1) for x in (x1, x2))
     out = matmul(expand_dims(a, axis=a.ndim - 1), expand_dims(b, axis=b.ndim))
@@ -118,7 +118,7 @@ def _power_of_two_near(m: Tensor) -> Tensor:
 
 @op(
     shape="reduce",
-    dtype="float",
+    dtype="float_part",
     autocast="float32",
     space="linalg",
     tol=12,

@@ -311,7 +311,7 @@ def _diff_samples() -> Iterator[Sample]:
     scale=lambda x, prepend, append, axis, n: 4.0 * 2**n if n > 1 else 0.0,
 )
 def diff(
-    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
+    x: Tensor, /, n: int = 1, *, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
     """The differences between successive elements along axis, n times over; x itself where n is 0.
 

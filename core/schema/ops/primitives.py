@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from .. import dtypes as dt
-from ..declare import DType, Index, Ints, Mask, Scalar, Tensor, op
+from ..declare import DType, Index, Ints, Mask, Scalar, Tensor, Unsupported, op
 from ..lazy_numpy import np
 from ..samples import CASE, Draw, Sample, draw, given, indices, sample
 
@@ -345,6 +345,25 @@ def _matmul_samples() -> Iterator[Sample]:
     yield sample("mismatch", draw(2, 3), draw(4, 5), error=ValueError)
     yield sample("batch_mismatch", draw(2, 3, 4), draw(3, 4, 5), error=ValueError)
     yield sample("scalar", draw(), draw(3), error=ValueError)
+    yield from _widened_samples()
+
+
+SMALL_INTEGERS = (dt.int8, dt.uint8, dt.int16)  # whose products int32 holds
+
+
+def _widened_samples() -> Iterator[Sample]:
+    for wide, narrow in ((dt.float32, dt.HALVES), (dt.int32, SMALL_INTEGERS)):
+        w = wide.brief
+        for m, k, n in ((3, 5, 7), (64, 64, 64), (17, 128, 1), (2, 0, 3)):
+            yield sample(f"to_{w},m={m},k={k},n={n}", draw(m, k), draw(k, n), dtype=wide, only=narrow)
+        yield sample(f"to_{w}_vectors", draw(9), draw(9), dtype=wide, only=narrow)
+        yield sample(f"to_{w}_batch", draw(2, 1, 4, 5), draw(3, 5, 6), dtype=wide, only=narrow)
+    any_values = draw(9, 200, low=None), draw(200, 11, low=None)
+    yield sample("to_i32_any_value", *any_values, dtype=dt.int32, only=SMALL_INTEGERS)
+    yield sample("own_dtype", draw(3, 5), draw(5, 7), dtype=CASE)
+    yield sample("floats_to_double", draw(3, 5), draw(5, 7), dtype=dt.float64, error=TypeError, only=(dt.float32,))
+    yield sample("floats_to_half", draw(3, 5), draw(5, 7), dtype=dt.float16, error=TypeError, only=(dt.float32,))
+    yield sample("integers_to_float", draw(3, 5), draw(5, 7), dtype=dt.float32, error=TypeError, only=(dt.int32,))
 
 
 def dot_slack(terms: int) -> float:
@@ -360,18 +379,31 @@ def dot_scale(size, terms: int, like: DType):
     return np.maximum(size, like.tiny) * (size != 0) * dot_slack(terms)
 
 
+def _matmul(x1, x2, dtype):
+    if dtype is dt.int32:
+        return np.matmul(x1.astype(np.int64), x2.astype(np.int64)).astype(np.int32)
+    return np.matmul(x1, x2)
+
+
 @op(
     shape="matmul",
-    dtype="numeric",
+    dtype="matmul",
     autocast="lower",
     tier="must",
     tol=2,
-    reference=np.matmul,
+    reference=_matmul,
     samples=_matmul_samples,
-    scale=lambda x1, x2, like: dot_scale(np.matmul(np.abs(x1), np.abs(x2)), x1.shape[-1], like),
+    scale=lambda x1, x2, dtype, like: dot_scale(np.matmul(np.abs(x1), np.abs(x2)), x1.shape[-1], dtype or like),
+    version=2,
+    since={"dtype": 2},
 )
-def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+def matmul(x1: Tensor, x2: Tensor, /, *, dtype: DType | None = None) -> Tensor:
     """The matrix product over the last two axes; the axes before them broadcast, a vector is a row or a column.
 
-    float16 and bfloat16 add up in float32; integers wrap.
+    float16 and bfloat16 add up in float32; integers wrap. The result has the dtype that x1 and x2 promote to.
+    dtype=float32 leaves the sums of float16 or bfloat16 unrounded; with dtype=int32 sums of int8, uint8 or int16
+    wrap at 32 bits. Other dtypes than the operands' own are a TypeError.
     """
+    if dtype is None:
+        raise Unsupported("without dtype it has no decomposition: it needs a kernel")
+    return matmul(astype(x1, dtype), astype(x2, dtype))

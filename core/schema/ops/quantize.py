@@ -1,7 +1,8 @@
-"""Quantisation: floats as 8-bit integers or fp8, times a scale, the integers from a zero point on."""
+"""Quantisation: floats as 8-bit integers or fp8, times a scale, the integers from a zero point on, and products."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -13,7 +14,7 @@ from ._float import INF, NAN
 from .arithmetic import clip, round_
 from .logic import isnan
 from .nn import linear
-from .primitives import add, astype, dot_scale, multiply, subtract, where
+from .primitives import add, astype, dot_scale, matmul, multiply, subtract, where
 from .views import reshape
 
 
@@ -122,7 +123,7 @@ def quantize(
     """round(x / scale) + zero_point as int8 or uint8: ties to even, and the nearest where it is beyond these.
 
     scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0. NaN gives
-    zero_point, and so does 0 / 0.
+    zero_point, and so does 0 / 0. dovetail.quantize takes block_size=, too: a value for each block along axis.
     """
     q = round_(x / _spread(scale, x, axis))
     q = where(isnan(q), 0.0, q)
@@ -144,6 +145,7 @@ def dequantize(x: Raw, scale: Tensor, zero_point: Index | None = None, *, axis: 
     """(x - zero_point) * scale, in the dtype of scale: what quantize made int8 or uint8 of.
 
     scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0.
+    dovetail.dequantize takes block_size=, too: a value for each block along axis.
     """
     d = astype(x, scale.dtype)
     if zero_point is not None:
@@ -236,3 +238,76 @@ def scaled_linear(
     if bias is not None:
         y = add(y, astype(bias, y.dtype))
     return astype(y, dtype or wide)
+
+
+# ---- products of integers ----------------------------------------------------------------------------------------
+
+BYTES = (dt.int8, dt.uint8)
+
+
+def _matmul_integer(x1, x2, x1_zero_point, x2_zero_point):
+    a, b = x1.astype(np.int64), x2.astype(np.int64)
+    if x1_zero_point is not None:
+        z = x1_zero_point.astype(np.int64)
+        a = a - (z[:, None] if z.ndim and a.ndim > 1 else z)
+    if x2_zero_point is not None:
+        b = b - x2_zero_point.astype(np.int64)
+    return np.matmul(a, b).astype(np.int32)
+
+
+def _matmul_integer_samples() -> Iterator[Sample]:
+    def some(*shape: int, d: DType) -> Draw:
+        return draw(*shape, low=None, dtype=d)
+
+    for d1, d2 in itertools.product(BYTES, BYTES):
+        b = f"{d1.brief}_{d2.brief}"
+        for m, k, n in ((1, 1, 1), (3, 5, 7), (33, 70, 65), (1, 100, 33), (17, 128, 1)):
+            yield sample(f"{b},m={m},k={k},n={n}", some(m, k, d=d1), some(k, n, d=d2))
+        x1, x2 = some(9, 37, d=d1), some(37, 21, d=d2)
+        yield sample(f"{b}_zero_points", x1, x2, some(d=d1), some(d=d2))
+        yield sample(f"{b}_rows_columns", x1, x2, some(9, d=d1), some(21, d=d2))
+        yield sample(f"{b}_x1_zero_point", x1, x2, some(9, d=d1))
+        yield sample(f"{b}_x2_zero_point", x1, x2, None, some(d=d2))
+        ends = [[int(d.min), int(d.max)] * 150 for d in (d1, d2)]
+        yield sample(f"{b}_ends", given(ends[0], 3, 100, dtype=d1), given(ends[1], 100, 3, dtype=d2))
+    u, s = dt.uint8, dt.int8
+    yield sample("vectors", some(9, d=u), some(9, d=s), some(d=u), some(1, d=s))
+    yield sample("vector_matrix", some(9, d=u), some(9, 4, d=s), some(1, d=u), some(4, d=s))
+    yield sample("matrix_vector", some(4, 9, d=u), some(9, d=s), some(4, d=u), some(d=s))
+    yield sample("batch", some(3, 4, 5, d=u), some(3, 5, 6, d=s), some(4, d=u), some(6, d=s))
+    yield sample("broadcast", some(2, 1, 4, 5, d=s), some(3, 5, 6, d=s), some(1, d=s), some(6, d=s))
+    yield sample("no_terms", some(3, 0, d=u), some(0, 4, d=s), some(3, d=u), some(d=s))
+    yield sample("no_rows", some(0, 3, d=u), some(3, 4, d=s), some(0, d=u))
+    x1, x2 = some(4, 5, d=u), some(5, 6, d=s)
+    yield sample("mismatch", x1, some(4, 6, d=s), error=ValueError)
+    yield sample("rows_mismatch", x1, x2, some(6, d=u), error=ValueError)
+    yield sample("columns_mismatch", x1, x2, None, some(4, d=s), error=ValueError)
+    yield sample("zero_point_matrix", x1, x2, some(4, 1, d=u), error=ValueError)
+    yield sample("vector_zero_points", some(5, d=u), x2, some(5, d=u), error=ValueError)
+    yield sample("zero_point_dtype", x1, x2, some(d=s), error=TypeError)
+    yield sample("x2_zero_point_dtype", x1, x2, None, some(d=u), error=TypeError)
+    yield sample("floats", draw(4, 5), x2, error=TypeError)
+    yield sample("wide", x1, draw(5, 6, dtype=dt.int32), error=TypeError)
+
+
+@op(
+    shape="matmul_integer",
+    dtype="int32",
+    tier="extended",
+    reference=_matmul_integer,
+    samples=_matmul_integer_samples,
+    dtypes=(dt.int32,),
+)
+def matmul_integer(x1: Raw, x2: Raw, x1_zero_point: Raw | None = None, x2_zero_point: Raw | None = None) -> Tensor:
+    """(x1 - x1_zero_point) @ (x2 - x2_zero_point) in int32, of int8 and uint8 in any combination.
+
+    Shapes are those of matmul. A zero point has its operand's dtype and is one value, or one for each row of x1,
+    (M,), and for each column of x2, (N,); without it, it is 0. Sums are exact; beyond int32 they wrap.
+    """
+    a, b = astype(x1, dt.int32), astype(x2, dt.int32)
+    if x1_zero_point is not None:
+        z = astype(x1_zero_point, dt.int32)
+        a = subtract(a, reshape(z, (-1, 1)) if z.ndim and a.ndim > 1 else z)
+    if x2_zero_point is not None:
+        b = subtract(b, astype(x2_zero_point, dt.int32))
+    return matmul(a, b)

@@ -239,7 +239,8 @@ def _put_along_samples() -> Iterator[Sample]:
 def put_along_axis(x: Tensor, indices: Index, values: Tensor, /, *, axis: int = -1, mode: str = "set") -> Tensor:
     """x with the elements along axis that indices names replaced by values, or joined with them.
 
-    out[..., indices[..., i, ...], ...] = values[..., i, ...], as numpy.put_along_axis writes to its argument.
+    out[..., indices[..., i, ...], ...] = values[..., i, ...]. dovetail.put_along_axis writes this to x, as NumPy's
+    does, and returns x.
 
     The modes are those of scatter: "set", of whose writes to one place any may win, "add", "multiply", "max" and
     "min". indices has the axes of x, with its sizes or 1 but for axis; values broadcast to it. A negative index

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .. import dtypes as dt
-from ..declare import Tensor, Unsupported, op
+from ..declare import Tensor, op
 from ..lazy_numpy import np
 from ..loops import loop
 from ..number import largest
@@ -103,8 +103,6 @@ def argsort_middle(x: Tensor, /, *, descending: bool = False) -> Tensor:
 @op(shape="along_axis", dtype="index", tier="extended", dtypes=ANY, samples=_sort_samples, reference=_argsort)
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The indices that sort x along axis; NaN comes last, equal elements keep their order (in both directions)."""
-    if x.dtype.kind == "c":
-        raise Unsupported(f"{x.dtype} has no order: sort its abs, or its real part in x.numpy()")
     return reshape(argsort_middle(with_middle(x, axis), descending=descending), x.shape)
 
 

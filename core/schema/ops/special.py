@@ -77,9 +77,22 @@ def erf(x: Tensor, /) -> Tensor:
     return with_sign(where(a < 1.0, near, 1.0 - _erfc_positive(a)), x)
 
 
+def _before_normal_vanishes(x: Tensor) -> Tensor:
+    """abs(x), but no more than where Phi(-x) is 0."""
+    return minimum(magnitude(x), 39.0 if x.dtype is dt.float64 else 14.5)
+
+
 def normal_gate(x: Tensor) -> Tensor:
     """x * Phi(x) of the normal distribution; its lower tail directly, never as 1 + erf."""
-    a = minimum(magnitude(x), 39.0 if x.dtype is dt.float64 else 14.5)
+    a = _before_normal_vanishes(x)
     e1, e2 = _exp_minus_square(a, 0.5)
     tail = (a * _erfcx(a, math.sqrt(2.0)) * 0.5) * e2 * e1  # a * Phi(-a)
     return where(x < 0.0, flipped(tail), x - tail)
+
+
+def normal_cdf_slope(x: Tensor) -> Tensor:
+    """Phi(x) + x * phi(x) of the normal distribution, the derivative of normal_gate."""
+    a = _before_normal_vanishes(x)
+    e1, e2 = _exp_minus_square(a, 0.5)
+    tail = ((_erfcx(a, math.sqrt(2.0)) * 0.5 - a * (1 / math.sqrt(2 * math.pi))) * e2) * e1  # at -a
+    return where(x < 0.0, tail, 1.0 - tail)

@@ -15,7 +15,7 @@ from .views import matrix_transpose, permute_dims, reshape, set_slice
 from .window import each
 
 
-def _sizes(n, taps, stride, padding, output_padding, dilation):
+def spread_sizes(n, taps, stride, padding, output_padding, dilation):
     return [
         (a - 1) * s - 2 * p + d * (k - 1) + o + 1
         for a, k, s, p, o, d in zip(n, taps, stride, padding, output_padding, dilation, strict=True)
@@ -25,7 +25,7 @@ def _sizes(n, taps, stride, padding, output_padding, dilation):
 def _conv_transpose(x, weight, bias, stride, padding, output_padding, groups, dilation):
     n, taps, places = x.ndim - 2, weight.shape[2:], x.shape[2:]
     stride, padding, output_padding, dilation = (each(v, n) for v in (stride, padding, output_padding, dilation))
-    sizes = _sizes(places, taps, stride, padding, output_padding, dilation)
+    sizes = spread_sizes(places, taps, stride, padding, output_padding, dilation)
     room = [size + 2 * p for size, p in zip(sizes, padding, strict=True)]
     out = np.zeros((x.shape[0], weight.shape[1] * groups, *room), np.result_type(x, weight))
     for tap in np.ndindex(*taps):
@@ -70,7 +70,19 @@ def overlap_add(columns: Tensor, stride: int, padding: int, dilation: int, size:
     return out[:, padding : padding + size]
 
 
-def _transposed(
+def add_windows(columns: Tensor, stride: Ints, padding: Ints, dilation: Ints, sizes: tuple[int, ...]) -> Tensor:
+    """(outer, taps and places of each axis in turn) as (outer, *sizes): overlap_add along each axis in turn."""
+    outer, n = columns.shape[0], len(sizes)
+    taps, places = columns.shape[1::2], columns.shape[2::2]
+    for i in range(n):
+        inner = math.prod(taps[i + 1 :]) * math.prod(places[i + 1 :])
+        columns = reshape(columns, (outer, taps[i], places[i], inner))
+        columns = overlap_add(columns, stride[i], padding[i], dilation[i], sizes[i])
+        outer = outer * sizes[i]
+    return columns
+
+
+def transposed_product(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -86,12 +98,8 @@ def _transposed(
     columns = matmul(w, reshape(x, (batch, groups, channels, math.prod(places))))
     columns = reshape(columns, (batch * groups * filters, *taps, *places))
     columns = permute_dims(columns, (0, *(axis for i in range(n) for axis in (1 + i, 1 + n + i))))
-    outer, sizes = batch * groups * filters, _sizes(places, taps, stride, padding, output_padding, dilation)
-    for i in range(n):  # one spatial axis after the other
-        inner = math.prod(taps[i + 1 :]) * math.prod(places[i + 1 :])
-        columns = reshape(columns, (outer, taps[i], places[i], inner))
-        columns = overlap_add(columns, stride[i], padding[i], dilation[i], sizes[i])
-        outer = outer * sizes[i]
+    sizes = spread_sizes(places, taps, stride, padding, output_padding, dilation)
+    columns = add_windows(columns, stride, padding, dilation, sizes)
     out = reshape(columns, (batch, groups * filters, *sizes))
     return out if bias is None else add(out, reshape(bias, (groups * filters, *(1,) * n)))
 
@@ -148,7 +156,7 @@ def conv_transpose1d(
 
     padding is cut off both ends of the result, output_padding added behind it.
     """
-    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation)
+    return transposed_product(x, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @op(**TRANSPOSED, samples=_samples(2))
@@ -166,7 +174,7 @@ def conv_transpose2d(
 
     padding is cut off both ends of each axis of the result, output_padding added behind it.
     """
-    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation)
+    return transposed_product(x, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @op(**TRANSPOSED, samples=_samples(3))
@@ -184,4 +192,4 @@ def conv_transpose3d(
 
     padding is cut off both ends of each axis of the result, output_padding added behind it.
     """
-    return _transposed(x, weight, bias, stride, padding, output_padding, groups, dilation)
+    return transposed_product(x, weight, bias, stride, padding, output_padding, groups, dilation)

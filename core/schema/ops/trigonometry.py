@@ -56,7 +56,7 @@ def cos(x: Tensor, /) -> Tensor:
     autocast="float32",
     tol=7,
     reference=np.tan,
-    scale=lambda x, like: _too_large(x, like) * (1 + np.tan(x) ** 2),
+    scale=lambda x, like: _too_large(x, like) * (1 + np.abs(np.tan(x)) ** 2),
 )
 def tan(x: Tensor, /) -> Tensor:
     """The tangent, keeping -0.

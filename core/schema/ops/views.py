@@ -181,12 +181,21 @@ def set_slice(x: Tensor, updates: Tensor, *, start: Ints, stop: Ints, step: Ints
     """x with x[start:stop:step] replaced by updates, broadcast to it."""
 
 
+def _bitcast(x, dtype):
+    x, parts = np.ascontiguousarray(x).reshape(x.shape), x.dtype.itemsize / dtype.itemsize
+    shape = (*x.shape, int(parts)) if parts > 1 else x.shape[: x.ndim - (parts < 1)]
+    return np.frombuffer(x.tobytes(), dtype.numpy).reshape(shape)
+
+
 def _bitcast_samples() -> Iterator[Sample]:
     for d, twin in dt.TWIN.items():
         yield sample(f"{d.brief}_bits", draw(50, low=None), twin, only=(d,))
         yield sample(f"{d.brief}_value", draw(50), d, only=(twin,))
     yield sample("same", draw(50, low=None), dt.int64, only=(dt.int64,))
-    yield sample("sizes", draw(5), dt.int16, only=(dt.float32,), error=TypeError)
+    yield sample("parts", draw(3, 5, low=None), dt.int16, only=(dt.float32, dt.float64))
+    yield sample("whole", draw(3, 2, low=None), dt.float32, only=(dt.int16,))
+    yield sample("odd", draw(3, 5), dt.float32, only=(dt.int16,), error=ValueError)
+    yield sample("row", draw(), dt.float32, only=(dt.int16,), error=ValueError)
 
 
 @op(
@@ -197,10 +206,13 @@ def _bitcast_samples() -> Iterator[Sample]:
     private=True,
     dtypes=dt.REAL + dt.FLOAT8,
     samples=_bitcast_samples,
-    reference=lambda x, dtype: x.view(dtype.numpy),
+    reference=_bitcast,
 )
 def bitcast(x: Tensor, dtype: DType) -> Tensor:
-    """The bits of x, read as another dtype of the same size."""
+    """The bits of x, read as another dtype.
+
+    The parts of a larger element are a last axis: complex64 (n,) is float32 (n, 2).
+    """
 
 
 def _diagonal_samples() -> Iterator[Sample]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from ..declare import Ints, Tensor, op
+from ..declare import DType, Ints, Tensor, op
 from ..lazy_numpy import np
 from ..samples import Sample, draw, sample
 from .movement import pad
@@ -251,12 +251,18 @@ def _window_sum(x: Tensor, kernel: Ints, stride: Ints) -> Tensor:
     return sum_(windows, axis=tuple(range(x.ndim, windows.ndim)))
 
 
+def counts(
+    sizes: tuple[int, ...], kernel: Ints, stride: Ints, padding: Ints, count_include_pad: bool, dtype: DType
+) -> Tensor | int:
+    """How many elements each window of an array of these spatial sizes takes the mean of."""
+    if count_include_pad or not any(padding):
+        return math.prod(kernel)
+    return _window_sum(_padded(full((1, 1, *sizes), 1, dtype=dtype), padding, 0), kernel, stride)
+
+
 def _mean_of_windows(x: Tensor, kernel: Ints, stride: Ints, padding: Ints, count_include_pad: bool) -> Tensor:
     total = _window_sum(_padded(x, padding, 0), kernel, stride)
-    if count_include_pad or not any(padding):
-        return divide(total, math.prod(kernel))
-    ones = full((1, 1, *x.shape[2:]), 1, dtype=x.dtype)
-    return divide(total, _window_sum(_padded(ones, padding, 0), kernel, stride))
+    return divide(total, counts(x.shape[2:], kernel, stride, padding, count_include_pad, x.dtype))
 
 
 @op(**AVG_POOL, tier="extended", samples=_pool_samples(2, dilated=False))

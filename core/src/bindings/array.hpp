@@ -12,6 +12,9 @@
 namespace dovetail::bindings {
 namespace py = pybind11;
 
+// A call of more work than this, of all its nodes, takes long enough to release the GIL: about 50 us on one core.
+inline constexpr uint64_t kHeavy = 100'000;
+
 // ---- Array ------------------------------------------------------------------------------------------------------
 struct PyArray {
   PyObject_HEAD PyObject* weakrefs;

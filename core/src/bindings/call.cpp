@@ -14,9 +14,6 @@
 
 namespace dovetail::bindings {
 namespace {
-// More work than this takes long enough to release the GIL (about 50 us on one core).
-constexpr uint64_t kHeavy = 100'000;
-
 class Call {
  public:
   Call(const Op& op, PyObject* const* operands, int n, Attrs& attrs, Device* device, PyObject* replaced)

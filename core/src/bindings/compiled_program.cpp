@@ -13,9 +13,6 @@
 
 namespace dovetail::bindings {
 namespace {
-// Runs whose nodes do more work than this in all release the GIL (about 50 us on one core).
-constexpr uint64_t kHeavy = 100'000;
-
 bool is_brief(const Executable& e) {
   if (!e.device().synchronous) return false;
   uint64_t work = 0;

@@ -215,23 +215,13 @@ void replace(const py::object& self, const py::object& function, const py::args&
   Py_DECREF(result);
 }
 
-// A complex number is two floats in memory, the real part first.
-Tensor complex_part(const Tensor& x, bool imaginary) {
-  Tensor t = x;
-  t.set_type(x.dtype == DType::c64 ? DType::f32 : DType::f64, x.device);
-  for (int i = 0; i < t.rank(); ++i) t.stride(i) *= 2;
-  if (imaginary && t.numel) t.view.data = static_cast<char*>(t.view.data) + info(t.dtype).bytes();
-  t.update_dense();
-  return t;
-}
-
-class Buffer {  // a Python object's buffer, for a scope
+class BufferView {  // a Python object's buffer, for a scope
  public:
-  Buffer(const py::object& o, int flags) {
+  BufferView(const py::object& o, int flags) {
     if (PyObject_GetBuffer(o.ptr(), &view, flags) < 0) throw py::error_already_set();
   }
-  ~Buffer() { PyBuffer_Release(&view); }
-  Buffer(const Buffer&) = delete;
+  ~BufferView() { PyBuffer_Release(&view); }
+  BufferView(const BufferView&) = delete;
   Py_buffer view;
 };
 
@@ -243,7 +233,7 @@ void expect_bytes(const char* what, uint64_t expected, Py_ssize_t got) {
 
 py::object from_buffer(const py::object& buffer, const py::object& dtype, const py::object& shape,
                        const py::object& device) {
-  const Buffer from(buffer, PyBUF_SIMPLE);
+  const BufferView from(buffer, PyBUF_SIMPLE);
   const std::vector<int64_t> sizes = to_shape(shape, "from_buffer");
   Tensor t;  // to compute the number of bytes
   t.set_type(to_dtype(dtype.ptr(), "from_buffer"), &to_device(device.ptr()));
@@ -255,7 +245,7 @@ py::object from_buffer(const py::object& buffer, const py::object& dtype, const 
 void read_into(const py::object& array, const py::object& buffer) {
   const Tensor& x = tensor_of_checked(array);
   expect_readable(array.ptr(), "the elements of an array");
-  const Buffer to(buffer, PyBUF_WRITABLE);
+  const BufferView to(buffer, PyBUF_WRITABLE);
   expect_bytes("read_into", x.bytes(), to.view.len);
   const Tensor held = x;
   download(held, to.view.buf);
@@ -290,8 +280,6 @@ void make_interchange(py::module_& m) {
   m.def("elements", elements,
         "A read-only memoryview of the elements, without a copy; BufferError where the host "
         "cannot read them.");
-  m.def("part", complex_part, py::arg("x"), py::arg("imaginary"),
-        "The real or the imaginary parts of a complex array, as a view.");
   m.def("read_into", read_into,
         "Copies all elements, row-major, into a writable buffer of the same number of bytes.");
   m.def("to_bytes", to_bytes);

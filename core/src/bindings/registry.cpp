@@ -15,6 +15,7 @@ constexpr std::pair<const char*, ParamKind> param_kinds[] = {
     {"dtype", ParamKind::dtype},     {"scalar", ParamKind::scalar}, {"program", ParamKind::program}};
 constexpr std::pair<const char*, uint32_t> op_flags[] = {{"half_in_f32", op_half_in_f32},
                                                          {"decomposition", op_has_decomposition},
+                                                         {"complex_decomposition", op_complex_decomposition},
                                                          {"must", op_must},
                                                          {"private", op_private},
                                                          {"view", op_view},

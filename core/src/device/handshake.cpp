@@ -15,12 +15,6 @@ namespace {
 constexpr uint64_t kMaxKernels = 1 << 20;  // more is memory that was never written
 constexpr uint64_t kMaxAlign = 1 << 30;
 
-constexpr char kPluginError[] = "this is an error in the plugin: report it to its author";
-
-[[noreturn]] void refuse(const std::string& cause, const std::string& cure = kPluginError) {
-  throw Error(ErrorKind::runtime, cause, cure);
-}
-
 // A plugin's text, shortened to one line for a message.
 std::string quoted(const char* text) {
   std::string shown(text, strnlen(text, 64));
@@ -154,6 +148,8 @@ void check_opening(const Table* table, const std::string& name, const char* entr
   check_texts(*table);
 }
 }  // namespace
+
+void refuse(const std::string& cause, const std::string& cure) { throw Error(ErrorKind::runtime, cause, cure); }
 
 std::string cure_for_versions(const std::string& name) {
   const std::string package = name.empty() ? "the plugin" : "the dovetail-" + name;

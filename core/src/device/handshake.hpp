@@ -5,6 +5,8 @@
 #include "device/backend.hpp"
 
 namespace dovetail {
+[[noreturn]] void refuse(const std::string& cause,
+                         const std::string& cure = "this is an error in the plugin: report it to its author");
 // `name`: as registered; "" takes the table's own, which is returned.
 std::string check_table(const dvt_backend* table, const std::string& name);
 std::string check_pack(const dvt_kernel_pack* pack, const std::string& name);

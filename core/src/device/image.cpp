@@ -27,19 +27,20 @@ static_assert(sizeof(Header) == 72);
 constexpr char kMagic[8] = {'D', 'V', 'T', 'C', 'O', 'D', 'E', 0};
 constexpr uint32_t kVersion = 1, kMostEntries = 4096, kMostFeatures = 4096;
 
-[[noreturn]] void refuse(const std::string& what, uint64_t got, const std::string& expected) {
+[[noreturn]] void refuse_image(const std::string& what, uint64_t got, const std::string& expected) {
   throw Error(ErrorKind::value, what + ": got " + std::to_string(got) + ", expected " + expected);
 }
 
 Header checked(std::string_view image) {
   Header h;
-  if (image.size() < sizeof h) refuse("an image of machine code is cut off: bytes", image.size(), "at least 72");
+  if (image.size() < sizeof h)
+    refuse_image("an image of machine code is cut off: bytes", image.size(), "at least 72");
   std::memcpy(&h, image.data(), sizeof h);
   if (std::memcmp(h.magic, kMagic, sizeof kMagic))
     throw Error(ErrorKind::value, "this is no image of machine code");
-  if (h.version != kVersion) refuse("an image's version", h.version, std::to_string(kVersion));
+  if (h.version != kVersion) refuse_image("an image's version", h.version, std::to_string(kVersion));
   if (h.size != image.size() || h.size > kLargestImage)
-    refuse("an image's bytes", image.size(), std::to_string(h.size));
+    refuse_image("an image's bytes", image.size(), std::to_string(h.size));
   Sha256 sum;
   sum.update(image.data(), offsetof(Header, checksum));
   sum.update(image.data() + sizeof h, image.size() - sizeof h);
@@ -47,14 +48,15 @@ Header checked(std::string_view image) {
   if (std::memcmp(digest.data(), h.checksum, sizeof h.checksum))
     throw Error(ErrorKind::value, "an image of machine code does not have its checksum");
   if (h.machine != platform::elf_machine())
-    refuse("an image's machine", h.machine, std::to_string(platform::elf_machine()));
+    refuse_image("an image's machine", h.machine, std::to_string(platform::elf_machine()));
   if (!std::has_single_bit(h.page) || platform::page_size() % h.page)
-    refuse("an image's page", h.page, "a power of two up to " + std::to_string(platform::page_size()));
-  if (h.n_entries > kMostEntries) refuse("an image's functions", h.n_entries, "at most 4096");
-  if (h.features_size > kMostFeatures) refuse("the bytes of an image's features", h.features_size, "at most 4096");
+    refuse_image("an image's page", h.page, "a power of two up to " + std::to_string(platform::page_size()));
+  if (h.n_entries > kMostEntries) refuse_image("an image's functions", h.n_entries, "at most 4096");
+  if (h.features_size > kMostFeatures)
+    refuse_image("the bytes of an image's features", h.features_size, "at most 4096");
   const uint64_t head = sizeof h + 8 * uint64_t(h.n_entries) + h.features_size;
   if (h.code < head || h.code > h.size)
-    refuse("the begin of an image's code", h.code, "an offset after the header");
+    refuse_image("the begin of an image's code", h.code, "an offset after the header");
   return h;
 }
 }  // namespace
@@ -64,7 +66,7 @@ Code::Code(std::string_view image) : size_(image.size()) {
   entries_.resize(h.n_entries);
   if (h.n_entries) std::memcpy(entries_.data(), image.data() + sizeof h, 8 * entries_.size());
   for (const uint64_t at : entries_)
-    if (at && (at < h.code || at >= h.size)) refuse("a function's offset in an image", at, "one in its code");
+    if (at && (at < h.code || at >= h.size)) refuse_image("a function's offset in an image", at, "one in its code");
   memory_ = std::make_unique<platform::CodeMemory>(std::as_bytes(std::span(image)));
   if (!memory_->at()) throw Error(ErrorKind::runtime, memory_->error());
 }

@@ -38,9 +38,6 @@ Registry& registry() {
   return r;
 }
 
-[[noreturn]] void refuse(const std::string& cause, const std::string& cure) {
-  throw Error(ErrorKind::runtime, cause, cure);
-}
 std::string cause_of(const Error& error) {
   const std::string text = error.what();
   return error.cure.empty() ? text : text.substr(0, text.size() - error.cure.size() - 2);
@@ -115,8 +112,7 @@ void open_devices(Backend& backend) {
   }
   check(status, "device_count");
   if (count > kMostClaimed)
-    refuse("device_count: " + std::to_string(count) + " devices: expected at most " + std::to_string(kMostClaimed),
-           "this is an error in the plugin: report it to its author");
+    refuse("device_count: " + std::to_string(count) + " devices: expected at most " + std::to_string(kMostClaimed));
   std::vector<Error> errors;
   const size_t before = devices().size();
   for (uint32_t i = 0; i < count; ++i) {
@@ -156,14 +152,15 @@ void as_load_error(const std::string& name, Open open) {
 
 Backend& add(const std::string& name, const std::string& library, const dvt_backend* table,
              bool interpreted = false) {
-  static const bool at_exit = std::atexit([] { shutdown(); }) == 0;
-  (void)at_exit;
   auto* backend = new Backend;
   backend->name = name, backend->library = library, backend->table = table;
   backend->interpreted = interpreted;
   backend->version = table->version ? table->version : "";
   try {
     as_load_error(name, [&] { open_devices(*backend); });
+    // Again for each backend: what its devices have registered, such as the end of a driver, runs after the
+    // shutdown.
+    std::atexit([] { shutdown(); });
   } catch (...) {
     delete backend;
     throw;

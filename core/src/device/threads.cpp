@@ -123,11 +123,11 @@ class ThreadPool {
   alignas(64) std::atomic<uint32_t> signal_{0};  // changes with every job
 };
 
-thread_local constinit bool inside = false;  // of a chunk: what it calls runs inline
+thread_local constinit bool in_chunk = false;  // what it calls runs inline
 
 void ThreadPool::work(uint32_t id) {
   const uint64_t size = n_ / chunks_, longer = n_ % chunks_;  // the first `longer` chunks have one more
-  inside = true;
+  in_chunk = true;
   try {
     for (uint64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < chunks_;) {
       const uint64_t begin = i * size + std::min(i, longer);
@@ -138,7 +138,7 @@ void ThreadPool::work(uint32_t id) {
     const std::lock_guard guard(error_mutex_);
     if (!error_) error_ = std::current_exception();
   }
-  inside = false;
+  in_chunk = false;
 }
 
 std::atomic<ThreadPool*> pool{nullptr};
@@ -185,7 +185,7 @@ void set_num_threads(uint32_t n) {
 void parallel_for(uint64_t n, uint64_t grain, Chunk fn, void* ctx) {
   if (!n) return;
   const uint64_t most = n / std::max<uint64_t>(grain, 1);
-  if (most > 1 && !inside) {
+  if (most > 1 && !in_chunk) {
     const uint32_t now = current_limit(), threads = promised ? std::min(promised, now) : now;
     const uint64_t chunks = std::min<uint64_t>(most, uint64_t{threads} * kChunksPerThread);
     if (threads > 1 && the_pool().run(n, chunks, threads, fn, ctx)) return;

@@ -191,7 +191,9 @@ void Service::start_thread() {
 void Service::serve() {
   std::unique_lock lock(mutex_);
   bool blocked = false;  // what is missing waits for other processes
-  for (Clock::time_point since = Clock::now(); Clock::now() - since < kIdle;) {
+  // What was asked for while an idle worker ended has started no thread: this one was running.
+  for (Clock::time_point since = Clock::now();
+       Clock::now() - since < kIdle || !fresh_.empty() || !missing_.empty();) {
     const auto work = [&] { return !fresh_.empty() || (!missing_.empty() && !blocked); };
     const Clock::duration pause = blocked ? kBetweenTries : worker_ ? kBetweenLooks : kIdle;
     // By the system's clock: C libraries before 2.30 wait by no other.
@@ -271,6 +273,12 @@ void name_for_perf(const Code& code, const Request& request) {
     platform::add_to_perf_map(code.perf_map("dovetail " + request.tool + " " + request.key.substr(0, 12)));
 }
 
+// A file of the cache ends with the key of its request, so that none is taken for another's. Throws Error(value).
+std::string_view image_of(std::string_view file, const std::string& key) {
+  if (!file.ends_with(key)) throw Error(ErrorKind::value, "it does not end with its key");
+  return file.substr(0, file.size() - key.size());
+}
+
 // Whether it was answered from what there is.
 bool Service::look_up(Request& request) {
   if (const auto failed = failed_.find(request.key); failed != failed_.end()) {
@@ -281,10 +289,10 @@ bool Service::look_up(Request& request) {
   if (const auto shared = shared_.find(request.key); shared != shared_.end()) code = shared->second.lock();
   const bool here = bool(code);
   if (!here) {
-    const std::optional<std::string> image = cache_->read(request.key);
-    if (!image) return false;
+    const std::optional<std::string> file = cache_->read(request.key);
+    if (!file) return false;
     try {
-      code = std::make_shared<const Code>(*image);
+      code = std::make_shared<const Code>(image_of(*file, request.key));
       name_for_perf(*code, request);
     } catch (const Error& e) {
       if (e.kind != ErrorKind::value) throw;
@@ -337,7 +345,7 @@ std::shared_ptr<const Code> Service::finished(const Request& request, const Tool
   if (!answer.made) throw Error(ErrorKind::value, cleaned(answer.bytes));
   auto code = std::make_shared<const Code>(answer.bytes);
   name_for_perf(*code, request);
-  std::string not_kept = cache_->write(request.key, answer.bytes);
+  std::string not_kept = cache_->write(request.key, answer.bytes + request.key);
   const std::lock_guard guard(mutex_);
   not_kept_ = std::move(not_kept);
   shared_[request.key] = code;

@@ -52,6 +52,17 @@ bool converts_through_f32(const Op& op, const Plan& plan) {
          !is_complex(to) && (is_float8(to) ? from != DType::f64 : is_float8(from));
 }
 
+// Operands that no rule changes are for the op itself to look at.
+bool computes_complex(const Op& op, const Plan& plan) {
+  int i = 0;
+  for (const ParamSpec& p : op.spec.params) {
+    if (!is_operand(p.kind)) continue;
+    const DType t = plan.compute[i++];
+    if (p.kind == ParamKind::value && t != DType::none && is_complex(t)) return true;
+  }
+  return is_complex(plan.result[0]);
+}
+
 bool has_narrow_float(const Op& op, const Plan& plan) {
   return std::any_of(plan.compute, plan.compute + op.n_in,
                      [](DType t) { return t != DType::none && is_narrow_float(t); }) ||
@@ -74,15 +85,22 @@ bool has_wide_row(const Op& op, std::span<const dvt_kernel* const> rows, const P
                                [&](const dvt_kernel* row) { return serves(*row, op, wide, given); });
 }
 
+// Does a decomposition serve a call of these dtypes? That of a primitive with a dtype attribute serves results of
+// another dtype than the operands' alone: without the attribute a device must have a row.
+bool has_decomposition(const Op& op, const Plan& plan) {
+  if (computes_complex(op, plan)) return op.spec.flags & op_complex_decomposition;
+  if (!(op.spec.flags & op_has_decomposition)) return false;
+  return !(op.spec.flags & op_must) || op.dtype_attr < 0 || plan.result[0] != plan.compute[0];
+}
+
 // What runs the op on the device itself where no row serves the call.
 void add_without_rows(const Op& op, const Plan& plan, bool wide, Candidates& to) {
   const uint32_t flags = op.spec.flags;
   if (converts_through_f32(op, plan)) return to.push_back({Plan::via_f32});
   if (flags & op_identity_on_ints && is_integer(plan.compute[0])) return to.push_back({Plan::identity});
-  const bool has_decomposition = flags & op_has_decomposition;
-  if (has_decomposition ? wide : flags & op_half_in_f32 && has_narrow_float(op, plan))
-    to.push_back({Plan::via_f32});
-  if (has_decomposition) to.push_back({Plan::decomposition});
+  const bool decomposes = has_decomposition(op, plan);
+  if (decomposes ? wide : flags & op_half_in_f32 && has_narrow_float(op, plan)) to.push_back({Plan::via_f32});
+  if (decomposes) to.push_back({Plan::decomposition});
 }
 
 // Everything but other devices.
@@ -152,6 +170,7 @@ static std::optional<Support> support_with(const Op& op, const Device& device, D
     } catch (const Error&) {
       return {};
     }
+    if (!is_narrow_float(t)) return Support{Plan::via_f32, false};  // for a raw operand's sake
     const auto wide = support(op, device, DType::f32);
     return Support{wide && wide->mode == Plan::kernel ? Plan::via_f32 : Plan::host_fallback, false};
   };

@@ -16,7 +16,6 @@
 namespace dovetail {
 DecompositionTracer decomposition_tracer = nullptr;
 
-namespace {
 // A program, and how devices run it for the dtypes of its pattern.
 struct KnownProgram {
   std::shared_ptr<const Program> program;
@@ -30,7 +29,6 @@ struct KnownProgram {
   }
 };
 using Programs = std::vector<KnownProgram>;
-}  // namespace
 
 // What is kept of one op.
 class Decompositions {

@@ -173,7 +173,7 @@ std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const
   if (!compiler || !pass_is_on("fuse")) return nullptr;
   const auto start = std::chrono::steady_clock::now();
   const Program& program = *binding.program;
-  const CProgram whole(binding.program, symbolic_types(binding, arguments), flags);
+  const CProgram whole(binding.program, symbolic_types(binding, arguments), flags, false);
   const std::vector<dvt_claim> claims = claims_of(*compiler, device, whole);
   std::vector<uint32_t> group(program.nodes.size(), 0);
   auto made = std::make_shared<Fusion>();

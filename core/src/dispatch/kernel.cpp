@@ -301,11 +301,22 @@ class KernelCall {
             .packed = nullptr};
   }
 
+  // Do attributes newer than the row have the declared defaults? A rule that left these would change nothing more.
+  bool at_defaults(const dvt_kernel& row) const {
+    int i = 0;
+    for (const ParamSpec& p : inv_.op.spec.params) {
+      if (is_operand(p.kind)) continue;
+      if (p.since > row.op_version && !same_value(inv_.attrs.at[i], inv_.op.defaults.at[i])) return false;
+      ++i;
+    }
+    return true;
+  }
+
   // Attributes newer than the row are at their defaults? These are compared as the shape rule leaves them.
   bool old_enough(const dvt_kernel& row) const {
     if (row.op_version == inv_.op.spec.version) return true;
     const auto newer_than_row = [&](const ParamSpec& p) { return !is_operand(p.kind) && p.since > row.op_version; };
-    if (std::ranges::none_of(inv_.op.spec.params, newer_than_row)) return true;
+    if (std::ranges::none_of(inv_.op.spec.params, newer_than_row) || at_defaults(row)) return true;
     Attrs defaults = inv_.attrs;
     uint32_t newer = 0;
     Tensor shapes[kMaxOutputs];

@@ -12,12 +12,14 @@ bool share(Invocation& inv, const Tensor& x) {
   const Inference::Operand in[] = {&x};
   call.in = in;
   if (!inv.op.view(call, offset)) return false;
+  char* data = static_cast<char*>(x.view.data);
   Tensor& out = *inv.out[0];
+  if (offset && out.numel) data += int64_t(info(x.dtype).bytes()) * offset;
+  // Larger elements than x's, of which the first begins within one.
+  if (out.dtype != x.dtype && reinterpret_cast<uintptr_t>(data) % info(out.dtype).bytes()) return false;
   out.update_dense();
   if (x.storage) retain(x.storage), out.own(x.storage);
-  out.view.data = x.view.data;
-  if (offset && out.numel)
-    out.view.data = static_cast<char*>(out.view.data) + int64_t(info(x.dtype).bytes()) * offset;
+  out.view.data = data;
   return true;
 }
 }  // namespace

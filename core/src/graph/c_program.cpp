@@ -49,7 +49,7 @@ CProgram::CProgram(std::shared_ptr<const Program> program) : CProgram(program, d
 CProgram::CProgram(const Binding& hints, const Attrs* attrs)
     : CProgram(hints.program, symbolic_types(hints, attrs)) {}
 
-CProgram::CProgram(std::shared_ptr<const Program> program, SymbolicTypes types, uint32_t flags)
+CProgram::CProgram(std::shared_ptr<const Program> program, SymbolicTypes types, uint32_t flags, bool has_hash)
     : program_(std::move(program)), types_(std::move(types)) {
   number_values();
   describe_values();
@@ -69,7 +69,7 @@ CProgram::CProgram(std::shared_ptr<const Program> program, SymbolicTypes types, 
   view_.n_symbols = uint32_t(symbols_.size()), view_.symbols = symbols_.data();
   view_.n_numbers = uint32_t(numbers_.size()), view_.numbers = numbers_.data();
   view_.n_guards = uint32_t(guards_.size()), view_.guards = guards_.data();
-  set_hash();
+  if (has_hash) set_hash();
 }
 
 void CProgram::number_values() {

@@ -15,8 +15,9 @@ class CProgram {
   explicit CProgram(std::shared_ptr<const Program>);
   // With the types of all values (DVT_P_TYPED), for sizes like those of the binding; see symbolic_types().
   CProgram(const Binding& hints, const Attrs* attrs);
-  // With these types. `flags`: DVT_P_ROUND_EACH, DVT_P_DETERMINISTIC.
-  CProgram(std::shared_ptr<const Program>, SymbolicTypes, uint32_t flags = 0);
+  // With these types. `flags`: DVT_P_ROUND_EACH, DVT_P_DETERMINISTIC. `has_hash`: whether the hash is made, which
+  // takes as long as all else.
+  CProgram(std::shared_ptr<const Program>, SymbolicTypes, uint32_t flags = 0, bool has_hash = true);
   CProgram(const CProgram&) = delete;
   CProgram& operator=(const CProgram&) = delete;
 

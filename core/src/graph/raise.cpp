@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 namespace dovetail {
 namespace {
@@ -25,49 +24,70 @@ struct Makers {
 
 double real_of(const Scalar& s) { return cast_scalar(s, DType::f64).read<double>(); }
 
+// A form against nodes of a program, one root after the other.
 class Match {
  public:
-  Match(const Form& form, const Makers& pattern, const Binding& in, const Makers& made)
-      : form_(form), pattern_(pattern), in_(in), made_(made) {}
+  Match(const Form& form, const Binding& in, const Makers& made)
+      : form_(form),
+        pattern_(*form.written.program),
+        in_(in),
+        made_(made),
+        values_(size_t(form.written.program->n_values), -1),
+        marks_(form.marks.size(), std::nan("")) {}
+
+  const Op* root() const {
+    const Program& p = *form_.written.program;
+    return p.nodes[size_t(pattern_.node[size_t(p.outputs[0])])].op;
+  }
 
   std::optional<Raised> at(size_t root) {
-    const Program& p = *form_.written.program;
-    state_.values.assign(size_t(p.n_values), -1);
-    state_.marks.assign(form_.marks.size(), std::nan(""));
-    if (!value(p.outputs[0], in_.program->nodes[root].out)) return std::nullopt;
-    Raised found{&form_, root, {}, {}, state_.marks};
-    for (const Program::Input& input : p.inputs) {
-      const int v = state_.values[size_t(input.value)];
-      const TensorType &ours = in_.values[size_t(v)], &theirs = form_.written.values[size_t(input.value)];
-      if (ours.rank() != theirs.rank()) return std::nullopt;
-      found.operands.push_back(v);
-    }
-    found.nodes.assign(state_.nodes.begin(), state_.nodes.end());
+    std::optional<Raised> found;
+    if (value(form_.written.program->outputs[0], in_.program->nodes[root].out)) found = raised(root);
+    undo({});
     return found;
   }
 
  private:
-  struct State {
-    std::vector<int> values;    // by value of the form
-    std::vector<double> marks;  // not a number: not met yet
-    std::set<size_t> nodes;
+  // What is known of the form's values and marks, in the order in which it was found out.
+  struct Known {
+    size_t values = 0, marks = 0, nodes = 0;
   };
+  Known known() const { return {found_values_.size(), found_marks_.size(), nodes_.size()}; }
+  void undo(const Known& to) {
+    for (; found_values_.size() > to.values; found_values_.pop_back()) values_[size_t(found_values_.back())] = -1;
+    for (; found_marks_.size() > to.marks; found_marks_.pop_back()) marks_[found_marks_.back()] = std::nan("");
+    nodes_.resize(to.nodes);
+  }
+  void set(int theirs, int ours) {
+    values_[size_t(theirs)] = ours;
+    found_values_.push_back(theirs);
+  }
+
+  std::optional<Raised> raised(size_t root) const {
+    Raised found{&form_, root, nodes_, {}, marks_};
+    for (const Program::Input& input : form_.written.program->inputs) {
+      const int v = values_[size_t(input.value)];
+      const TensorType &ours = in_.values[size_t(v)], &theirs = form_.written.values[size_t(input.value)];
+      if (ours.rank() != theirs.rank()) return std::nullopt;
+      found.operands.push_back(v);
+    }
+    std::ranges::sort(found.nodes);
+    found.nodes.erase(std::ranges::unique(found.nodes).begin(), found.nodes.end());
+    return found;
+  }
 
   bool value(int theirs, int ours) {
     if (theirs < 0 || ours < 0) return theirs == ours;
-    int& known = state_.values[size_t(theirs)];
-    if (known >= 0) return known == ours;
+    if (const int before = values_[size_t(theirs)]; before >= 0) return before == ours;
     const int their_node = pattern_.node[size_t(theirs)], their_constant = pattern_.constant[size_t(theirs)];
-    if (their_constant >= 0) return constant(their_constant, made_.constant[size_t(ours)]) && (known = ours, true);
+    if (their_constant >= 0 && !constant(their_constant, made_.constant[size_t(ours)])) return false;
     if (their_node >= 0) {
       const int our_node = made_.node[size_t(ours)];
       if (our_node < 0 || !node(size_t(their_node), size_t(our_node))) return false;
       const int offset = theirs - form_.written.program->nodes[size_t(their_node)].out;
       if (ours - in_.program->nodes[size_t(our_node)].out != offset) return false;
-      state_.values[size_t(theirs)] = ours;
-      return true;
     }
-    known = ours;
+    set(theirs, ours);
     return true;
   }
 
@@ -77,8 +97,8 @@ class Match {
     const double wanted = real_of(their), got = real_of(our);
     for (size_t m = 0; m < form_.marks.size(); ++m) {
       if (form_.marks[m] != wanted) continue;
-      if (std::isnan(state_.marks[m])) state_.marks[m] = got;
-      return state_.marks[m] == got && std::isfinite(got) && got != 0;
+      if (std::isnan(marks_[m])) marks_[m] = got, found_marks_.push_back(m);
+      return marks_[m] == got && std::isfinite(got) && got != 0;
     }
     return real_of(cast_scalar(their, our.dtype)) == got;
   }
@@ -88,23 +108,26 @@ class Match {
     if (a.op != b.op || a.in.size() != b.in.size() || !b.slots.empty()) return false;
     for (int i = 0; i < a.op->n_attr; ++i)
       if (!same_value(form_.written.nodes[theirs].attrs->at[i], in_.nodes[ours].attrs->at[i])) return false;
-    const State before = state_;
+    const Known before = known();
     const auto all = [&](bool turned) {
       for (size_t i = 0; i < a.in.size(); ++i)
         if (!value(a.in[i], b.in[turned ? a.in.size() - 1 - i : i])) return false;
-      state_.nodes.insert(ours);
+      nodes_.push_back(ours);
       return true;
     };
     if (all(false)) return true;
-    state_ = before;
+    undo(before);
     return commutes(*a.op) && all(true);
   }
 
   const Form& form_;
-  const Makers& pattern_;
+  const Makers pattern_;
   const Binding& in_;
   const Makers& made_;
-  State state_;
+  std::vector<int> values_;    // by value of the form; -1: not known
+  std::vector<double> marks_;  // not a number: not known
+  std::vector<int> found_values_;
+  std::vector<size_t> found_marks_, nodes_;
 };
 
 // Values that numbers of the program or its results look at, and the nodes that use each.
@@ -157,12 +180,10 @@ std::vector<Raised> find_forms(const Binding& in, std::span<const Form> forms) {
   const Program& p = *in.program;
   const Makers made(p);
   const Uses uses(p);
-  std::unordered_map<const Op*, std::vector<const Form*>> by_root;
-  std::map<const Form*, Makers> patterns;
+  std::unordered_map<const Op*, std::vector<Match>> by_root;
   for (const Form& f : forms) {
-    const Program& written = *f.written.program;
-    const auto& makers = patterns.emplace(&f, Makers(written)).first->second;
-    by_root[written.nodes[size_t(makers.node[size_t(written.outputs[0])])].op].push_back(&f);
+    Match match(f, in, made);
+    by_root[match.root()].push_back(std::move(match));
   }
   std::vector<Raised> all;
   std::vector<bool> taken(p.nodes.size(), false);
@@ -170,8 +191,8 @@ std::vector<Raised> find_forms(const Binding& in, std::span<const Form> forms) {
     const auto candidates = by_root.find(p.nodes[k].op);
     if (candidates == by_root.end() || taken[k]) continue;
     std::optional<Raised> largest;
-    for (const Form* f : candidates->second) {
-      auto found = Match(*f, patterns.at(f), in, made).at(k);
+    for (Match& match : candidates->second) {
+      auto found = match.at(k);
       if (!found || (largest && largest->nodes.size() >= found->nodes.size())) continue;
       if (std::ranges::any_of(found->nodes, [&](size_t n) { return taken[n]; })) continue;
       if (stands_alone(p, *found, uses) && fits(*found, in)) largest = std::move(found);

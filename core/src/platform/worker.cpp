@@ -141,8 +141,9 @@ std::string Worker::post_mortem() {
   else if (status_known_) text = "left with exit code " + std::to_string(WEXITSTATUS(status_));
   while (!said_.empty() && (said_.back() == '\n' || said_.back() == ' ')) said_.pop_back();
   if (said_.empty()) return text;
-  const std::string last = said_.substr(said_.rfind('\n') + 1);  // of a traceback the error, of an abort its reason
-  return text + ", saying: " + (last.size() > 400 ? last.substr(0, 400) + "..." : last);
+  std::string last = said_.substr(said_.rfind('\n') + 1);  // of a traceback the error, of an abort its reason
+  if (last.size() > 400) last.replace(400, std::string::npos, "...");
+  return text + ", saying: " + last;
 }
 
 void Worker::leave_to_parent() {

@@ -6,6 +6,8 @@
 
 namespace dovetail::rules {
 void shape_along_axis(Inference& inv) {
+  for (int i = 1; i < inv.n_in; ++i)
+    expect_shape(inv, i, inv.operand(0).shape(), "that of " + operand_name(inv, 0));
   single_axis(inv);
   inv.work = inv.output(0, inv.operand(0).shape()).numel;
 }

@@ -1,6 +1,6 @@
 // The rules of scaled_dot_product_attention: query (..., heads, L, E), key (..., kv heads, S, E), value (..., S,
-// Ev); of its form with dropout and a second output, (..., L); and of its form for packed sequences:
-// query (L, heads, E), key (S, kv heads, E), value (S, kv heads, Ev).
+// Ev); of its form with dropout and a second output, (..., L), and the gradient of that; and of its form for packed
+// sequences: query (L, heads, E), key (S, kv heads, E), value (S, kv heads, Ev).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace dovetail::rules {
 namespace {
-enum { query, key, value, mask, dropout_key, kv_length = 4, cu_seq_q = 3, cu_seq_k };
+enum { query, key, value, kv_length = 4, cu_seq_q = 3, cu_seq_k, out = 3, logsumexp, grad };
 constexpr char groups_cure[] = "enable_gqa=True lets key heads serve several query heads";
 
 void check_groups(const Inference& inv, int64_t heads, int64_t key_heads) {
@@ -37,7 +37,7 @@ void check_batch(const Inference& inv) {
   if (grouped) check_groups(inv, q.size(heads), k.size(heads));
 }
 
-void check_mask(const Inference& inv, std::span<const int64_t> scores) {
+void check_mask(const Inference& inv, int mask, std::span<const int64_t> scores) {
   const TensorType& m = inv.operand(mask);
   if (m.dtype != DType::b8 && !is_float(m.dtype))
     inv.fail(ErrorKind::type, operand_name(inv, mask) + " is " + info(m.dtype).name +
@@ -45,8 +45,9 @@ void check_mask(const Inference& inv, std::span<const int64_t> scores) {
   if (!broadcasts_to(m.shape(), scores))
     inv.fail(described(inv, mask) + " does not broadcast to the scores of shape " + to_string(scores));
 }
+
 // Only some ops of this family have the attribute.
-void check_dropout(const Inference& inv) {
+void check_dropout(const Inference& inv, int dropout_key) {
   const int a = find_attr(inv, "dropout_p");
   if (a < 0) return;
   const double p = inv.attrs.f64(a);
@@ -96,9 +97,10 @@ void check_offsets(const Inference& inv) {
     inv.fail("cu_seq_q of " + std::to_string(n) + " offsets and cu_seq_k of " + std::to_string(m) +
              ": expected as many, one more than there are sequences");
 }
-}  // namespace
 
-void shape_attention(Inference& inv) {
+// Checks the operands, of which the mask and the operand behind it are at `mask`, and the attributes; the shape of
+// the result.
+Shape attend(Inference& inv, int mask) {
   expect_rank(inv, query, 2);
   const TensorType &q = inv.operand(query), &k = inv.operand(key), &v = inv.operand(value);
   const int rank = q.rank();
@@ -111,16 +113,32 @@ void shape_attention(Inference& inv) {
   Shape shape(q.shape());
   if (inv.has(mask)) {
     shape.at[rank - 1] = n_keys;
-    check_mask(inv, shape);
+    check_mask(inv, mask, shape);
   }
-  check_dropout(inv);
-  check_kv_length(inv);
+  check_dropout(inv, mask + 1);
   set_scale(inv, head);
   shape.at[rank - 1] = v.size(rank - 1);
   const uint64_t rows = head ? q.numel / uint64_t(head) : 0;
-  inv.output(0, shape);
-  if (inv.op.spec.n_out > 1) inv.output(1, q.shape().first(rank - 1));
   inv.work = rows * uint64_t(n_keys) * uint64_t(head + v.size(rank - 1));
+  return shape;
+}
+}  // namespace
+
+void shape_attention(Inference& inv) {
+  const Shape shape = attend(inv, 3);
+  check_kv_length(inv);
+  inv.output(0, shape);
+  if (inv.op.spec.n_out > 1) inv.output(1, std::span<const int64_t>(shape).first(size_t(shape.rank - 1)));
+}
+
+void shape_attention_grad(Inference& inv) {
+  const Shape shape = attend(inv, 6);
+  for (const int i : {int{out}, int{grad}}) expect_shape(inv, i, shape, "that of attention's result");
+  expect_shape(inv, logsumexp, std::span<const int64_t>(shape).first(size_t(shape.rank - 1)), "one for each query");
+  if (const DType t = inv.operand(logsumexp).dtype; !is_float(t))
+    inv.fail(ErrorKind::type, operand_name(inv, logsumexp) + " is " + info(t).name + ": expected a real float");
+  for (const int i : {int{query}, int{key}, int{value}}) inv.output(i, inv.operand(i).shape());
+  inv.work *= 3;
 }
 
 void shape_attention_varlen(Inference& inv) {

@@ -1,9 +1,11 @@
-// The rule of cross_entropy: logits (N, C, d1, ...) and class indices (N, d1, ...), or (C,) and ().
+// The rules of cross_entropy and its gradient: logits (N, C, d1, ...) and class indices (N, d1, ...), or (C,) and
+// ().
 #include "rules/rules.hpp"
 #include "text.hpp"
 
 namespace dovetail::rules {
-void shape_cross_entropy(Inference& inv) {
+// The shape of the loss.
+static std::span<const int64_t> losses(Inference& inv) {
   const TensorType &x = inv.operand(0), &target = inv.operand(1);
   expect_rank(inv, 0, 1);
   const int classes = x.rank() == 1 ? 0 : 1;
@@ -16,7 +18,16 @@ void shape_cross_entropy(Inference& inv) {
     inv.fail("reduction '" + std::string(reduction) + "': expected 'none', 'mean' or 'sum'");
   if (x.size(classes) == 0 && target.numel != 0)
     inv.fail(described(inv, 0) + " has no classes on axis " + std::to_string(classes) + ": expected at least one");
-  inv.output(0, reduction == "none" ? target.shape() : std::span<const int64_t>());
-  inv.work = x.numel;
+  return reduction == "none" ? target.shape() : std::span<const int64_t>();
+}
+
+void shape_cross_entropy(Inference& inv) {
+  inv.output(0, losses(inv));
+  inv.work = inv.operand(0).numel;
+}
+
+void shape_cross_entropy_grad(Inference& inv) {
+  expect_shape(inv, 2, losses(inv), "that of the loss");
+  inv.work = inv.output(0, inv.operand(0).shape()).numel;
 }
 }  // namespace dovetail::rules

@@ -51,6 +51,14 @@ void dtype_same_real(DTypeQuery& q) {
   if (t == DType::b8 || is_complex(t)) wrong_dtype(q, t, "an integer or a real float");
 }
 
+// The dtype of a complex number's parts; others are their own.
+static DType part(DType t) { return t == DType::c64 ? DType::f32 : t == DType::c128 ? DType::f64 : t; }
+
+void dtype_part(DTypeQuery& q) {
+  dtype_same(q);
+  q.result[0] = part(q.result[0]);
+}
+
 void dtype_same_and_index(DTypeQuery& q) {
   dtype_same(q);
   std::fill(q.result + 1, q.result + q.op.spec.n_out, DType::i64);
@@ -68,6 +76,21 @@ void dtype_numeric(DTypeQuery& q) {
     wrong_dtype(q, DType::b8, "numbers (logical_and, logical_or, logical_xor and logical_not are there for bool)");
 }
 
+// A wider result shows what the sums of products really are.
+void dtype_matmul(DTypeQuery& q) {
+  dtype_numeric(q);
+  const DType t = q.result[0], wide = q.given;
+  if (wide == DType::none || wide == t) return;
+  const bool to_float = wide == DType::f32 && (t == DType::f16 || t == DType::bf16);
+  const bool to_int = wide == DType::i32 && (t == DType::i8 || t == DType::u8 || t == DType::i16);
+  if (!to_float && !to_int)
+    q.fail(
+        std::string("dtype=") + info(wide).name + " of " + info(t).name +
+        " operands: expected their own, float32 of float16 or bfloat16, or int32 of int8, uint8 or int16; astype "
+        "the operands");
+  q.result[0] = wide;
+}
+
 static DType floating(DType t) { return is_float(t) || is_complex(t) ? t : kDefaultFloat; }
 
 // Further outputs stay float32 for fp16 and bf16: a logsumexp in their few digits would be useless.
@@ -77,9 +100,24 @@ void dtype_float(DTypeQuery& q) {
   if (is_narrow_float(t)) std::fill(q.result + 1, q.result + q.op.spec.n_out, DType::f32);
 }
 
+void dtype_float_part(DTypeQuery& q) {
+  dtype_float(q);
+  q.result[0] = part(q.result[0]);
+}
+
 void dtype_floats(DTypeQuery& q) {
   const DType t = floating(common(q));
   decide(q, t, t);
+}
+
+void dtype_eigh(DTypeQuery& q) {
+  dtype_floats(q);
+  q.result[0] = part(q.result[0]);
+}
+
+void dtype_svd(DTypeQuery& q) {
+  dtype_floats(q);
+  q.result[1] = part(q.result[1]);
 }
 
 void dtype_integer(DTypeQuery& q) {
@@ -109,6 +147,7 @@ void dtype_accum(DTypeQuery& q) {
 void dtype_index(DTypeQuery& q) { decide(q, common_or_none(q), q.given != DType::none ? q.given : DType::i64); }
 void dtype_given(DTypeQuery& q) { decide(q, common_or_none(q), q.given != DType::none ? q.given : kDefaultFloat); }
 void dtype_bits(DTypeQuery& q) { decide(q, common_or_none(q), DType::u32); }
+void dtype_int32(DTypeQuery& q) { decide(q, common_or_none(q), DType::i32); }
 
 // Each factor is converted independently of the other's dtype.
 void dtype_scaled(DTypeQuery& q) {

@@ -21,7 +21,16 @@ namespace dovetail::rules {
   no_match(inv, "the axes before the last two to broadcast");
 }
 
+// None is the operands' own dtype, so that rows without the attribute serve both.
+static void forget_own_dtype(const Inference& inv) {
+  const int at = inv.op.dtype_attr;
+  if (at < 0 || !inv.attrs.given(at)) [[likely]]
+    return;
+  if (inv.result[0] == inv.compute[0]) inv.attrs.at[at] = {DVT_A_NONE, 0, {.raw = 0}};
+}
+
 void shape_matmul(Inference& inv) {
+  forget_own_dtype(inv);
   const TensorType &a = inv.operand(0), &b = inv.operand(1);
   const int m = a.rank(), n = b.rank();
   if (m == 0 || n == 0) [[unlikely]]
@@ -40,6 +49,32 @@ void shape_matmul(Inference& inv) {
   if (m > 1) shape.push(a.size(m - 2));
   if (n > 1) shape.push(b.size(n - 1));
   inv.work = inv.output(0, shape).numel * uint64_t(inner);
+}
+
+void shape_matmul_integer(Inference& inv) {
+  enum { x1, x2, x1_zero_point, x2_zero_point };
+  for (const int i : {x1, x2}) {
+    const DType t = inv.operand(i).dtype;
+    if (t != DType::i8 && t != DType::u8)
+      inv.fail(ErrorKind::type, operand_name(inv, i) + " is " + info(t).name +
+                                    ": expected int8 or uint8; matmul() takes others, dtype= for wider sums");
+    const int zero = i + x1_zero_point;
+    if (inv.has(zero) && inv.operand(zero).dtype != t)
+      inv.fail(ErrorKind::type, operand_name(inv, zero) + " is " + info(inv.operand(zero).dtype).name +
+                                    ": expected " + info(t).name + ", the dtype of " + operand_name(inv, i) +
+                                    "; astype it");
+  }
+  shape_matmul(inv);
+  const auto expect_one_or = [&](int zero, int operand, int back, const char* each) {
+    if (!inv.has(zero) || (inv.operand(zero).numel == 1 && inv.operand(zero).rank() <= 1)) return;
+    const TensorType& t = inv.operand(operand);
+    if (t.rank() < 2)
+      inv.fail(described(inv, zero) + ": expected one value, as " + operand_name(inv, operand) + " is a vector");
+    const int64_t n = t.size(t.rank() - back);
+    expect_shape(inv, zero, {&n, 1}, each);
+  };
+  expect_one_or(x1_zero_point, x1, 2, "one value for each row of x1, or one for all");
+  expect_one_or(x2_zero_point, x2, 1, "one value for each column of x2, or one for all");
 }
 
 // x @ weight.T, plus the bias if one is given.

@@ -250,19 +250,36 @@ bool view_squeeze(Inference& inv, int64_t&) {
 
 // ---- bitcast ------------------------------------------------------------------------------------
 
+// The parts of an element are a last axis: (n) of complex64 is (n, 2) of float32, and the other way round.
 void shape_bitcast(Inference& inv) {
   const TensorType& x = inv.operand(0);
-  const TensorType& out = inv.output(0, x.shape());
-  if (info(out.dtype).bytes() != info(x.dtype).bytes())
-    inv.fail(ErrorKind::type, std::string(info(x.dtype).name) + " has " + std::to_string(info(x.dtype).bytes()) +
-                                  " bytes and " + info(out.dtype).name + " " +
-                                  std::to_string(info(out.dtype).bytes()) + ": expected as many");
-  inv.work = out.numel;
+  const DTypeInfo &from = info(x.dtype), &to = info(inv.result[0]);
+  Shape shape(x.shape());
+  if (from.bytes() % to.bytes() && to.bytes() % from.bytes())
+    inv.fail(ErrorKind::type, std::string(from.name) + " has " + std::to_string(from.bytes()) + " bytes and " +
+                                  to.name + " " + std::to_string(to.bytes()) + ": expected a multiple");
+  if (from.bytes() > to.bytes()) {
+    shape.push(int64_t(from.bytes() / to.bytes()));
+  } else if (from.bytes() < to.bytes()) {
+    const int64_t parts = int64_t(to.bytes() / from.bytes());
+    if (x.rank() == 0 || x.size(x.rank() - 1) != parts)
+      inv.fail(described(inv, 0) + " as " + to.name + ": expected a last axis of " + std::to_string(parts) +
+               ", the parts of an element");
+    --shape.rank;
+  }
+  inv.work = inv.output(0, shape).numel;
 }
 
 bool view_bitcast(Inference& inv, int64_t&) {
   const TensorType& x = inv.operand(0);
-  std::ranges::copy(x.strides(), inv.out[0]->dims + DVT_MAX_NDIM);
+  TensorType& out = *inv.out[0];
+  const int64_t from = int64_t(info(x.dtype).bytes()), to = int64_t(info(out.dtype).bytes());
+  if (from < to && x.stride(x.rank() - 1) != 1) return false;
+  const int common = std::min(x.rank(), out.rank());
+  for (int i = 0; i < common; ++i)
+    if (x.stride(i) * from % to != 0 && x.size(i) > 1) return false;
+  for (int i = 0; i < common; ++i) out.stride(i) = x.stride(i) * from / to;
+  if (from > to) out.stride(common) = 1;
   return true;
 }
 }  // namespace dovetail::rules

@@ -7,7 +7,7 @@
 #include "error.hpp"
 
 namespace dovetail {
-Attrs& Attrs::operator=(const Attrs& o) {
+Attrs& Attrs::operator=(const Attrs& o) noexcept {
   std::copy(std::begin(o.at), std::end(o.at), at);
   std::copy(o.ints, o.ints + o.n_ints, ints);
   n_ints = o.n_ints;

@@ -16,8 +16,8 @@ struct Attrs {
   Attrs() {  // nothing else is cleared: a call makes one on its stack, also for an op without attributes
     for (dvt_attr& a : at) a.kind = DVT_A_NONE;
   }
-  Attrs(const Attrs& o) { *this = o; }
-  Attrs& operator=(const Attrs& o);
+  Attrs(const Attrs& o) noexcept { *this = o; }  // vectors of what has one move the rest
+  Attrs& operator=(const Attrs& o) noexcept;
   int64_t* room(int n);  // n more ints, or nullptr if they do not fit
   void set_ints(int i, std::span<const int64_t> values);
 

@@ -62,8 +62,9 @@ enum OpFlags : uint32_t {
   op_scan = 4096,    // attributes n_carry, length, body: rounds over slices of arrays
   op_control = 512 | 1024 | 2048 | 4096,
   // Within dovetail.autocast() floats narrower than float64, except float8, among its value operands become
-  op_autocast_lower = 8192,     // the dtype of the scope
-  op_autocast_float32 = 16384,  // float32
+  op_autocast_lower = 8192,          // the dtype of the scope
+  op_autocast_float32 = 16384,       // float32
+  op_complex_decomposition = 32768,  // complex numbers have a decomposition, whether or not others have
   op_autocast = 8192 | 16384,
 };
 

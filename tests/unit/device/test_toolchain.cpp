@@ -172,17 +172,20 @@ TEST(code_is_kept_on_disk) {
   {
     CHECK(Answer().ask("fake", "kept").value() > 0);
   }
-  const std::string file = scratch + "/dovetail/objects/" + key_of_last() + ".code";
+  const std::string key = key_of_last(), file = scratch + "/dovetail/objects/" + key + ".code";
   CHECK(std::filesystem::exists(file));
   CHECK_EQ(Answer().ask("fake", "kept").value(), fake_tool::value_of("kept"));
   CHECK_EQ(asked("kept"), 1);
   // Damaged files are made again.
-  for (const std::string& bad : {std::string("x"), std::string(300, 'x'), fake_tool::image(1), std::string()}) {
+  const std::string others =
+      fake_tool::sealed(fake_tool::image(1)) + std::string(key.size(), 'a');  // sound, of another key
+  for (const std::string& bad :
+       {std::string("x"), std::string(300, 'x') + key, fake_tool::image(1) + key, std::string(), others}) {
     std::ofstream(file, std::ios::trunc) << bad;
     const int before = asked("kept");
     CHECK_EQ(Answer().ask("fake", "kept").value(), fake_tool::value_of("kept"));
     CHECK_EQ(asked("kept"), before + 1);
-    CHECK_EQ(platform::read_file(file), fake_tool::sealed(fake_tool::image(fake_tool::value_of("kept"))));
+    CHECK_EQ(platform::read_file(file), fake_tool::sealed(fake_tool::image(fake_tool::value_of("kept"))) + key);
   }
   // A link to another file is no object.
   std::filesystem::rename(file, file + ".elsewhere");

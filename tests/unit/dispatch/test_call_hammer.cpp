@@ -126,7 +126,7 @@ const Op& composite(const std::string& name) {
                       .shape = "broadcast",
                       .dtype = "promote",
                       .params = {{"x1", ParamKind::value}, {"x2", ParamKind::value}},
-                      .flags = op_has_decomposition});
+                      .flags = op_has_decomposition | op_complex_decomposition});
 }
 
 // An op with a decomposition (a + b + 1) that gets a kernel (a + b) while all threads call it.
@@ -271,7 +271,7 @@ struct Worker {
                      .shape = "same",
                      .dtype = "same",
                      .params = {{"x", ParamKind::value}, {"y", ParamKind::raw}, {"z", ParamKind::raw}},
-                     .flags = op_has_decomposition});
+                     .flags = op_has_decomposition | op_complex_decomposition});
     Tensor t[3];
     for (Tensor& operand : t) operand.set_type(DType(die(kDTypes)), &device), operand.set_shape({});
     Tensor out;

@@ -69,6 +69,7 @@ TEST(rules_over_one_operand) {
       {"same_real", "- i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 - -", true},
       {"promote", "bool i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128", true},
       {"numeric", "- i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128", true},
+      {"matmul", "- i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128", true},
       {"float", "f32 f32 f32 f32 f32 f32 f32 f32 f32 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c64 c128", false},
       {"integer", "- i8 i16 i32 i64 u8 u16 u32 u64 - - - - - - - -", true},
       {"bit", "bool i8 i16 i32 i64 u8 u16 u32 u64 - - - - - - - -", true},
@@ -80,6 +81,7 @@ TEST(rules_over_one_operand) {
       {"given", "f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32", true},
       {"scaled", "f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 - -", false},
       {"bits", "u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32 u32", true},
+      {"int32", "i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32", true},
   };
   for (const Row& r : rows) {
     std::istringstream results(r.results);
@@ -114,6 +116,17 @@ TEST(rules_over_several_operands) {
   CHECK_EQ(decided("quantize", {DType::f32}, DType::i16), "");
   CHECK_EQ(decided("quantize", {DType::f32}), "");
   CHECK_EQ(decided("quantize", {DType::c64}, DType::i8), "");
+}
+
+TEST(wider_products) {
+  CHECK_EQ(decided("matmul", {DType::f16, DType::f16}, DType::f32), "f16 f16 -> f32");
+  CHECK_EQ(decided("matmul", {DType::bf16, DType::bf16}, DType::f32), "bf16 bf16 -> f32");
+  CHECK_EQ(decided("matmul", {DType::i8, DType::u8}, DType::i32), "i16 i16 -> i32");
+  CHECK_EQ(decided("matmul", {DType::f64, DType::f32}, DType::f64), "f64 f64 -> f64");
+  CHECK_EQ(decided("matmul", {DType::f32, DType::f32}, DType::f64), "");
+  CHECK_EQ(decided("matmul", {DType::f32, DType::f32}, DType::f16), "");
+  CHECK_EQ(decided("matmul", {DType::i8, DType::i8}, DType::f32), "");
+  CHECK_EQ(decided("matmul", {DType::f16, DType::f16}, DType::i32), "");
 }
 
 TEST(a_second_output_of_floats) {

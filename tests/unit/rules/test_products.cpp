@@ -57,6 +57,28 @@ TEST(matmul_failures) {
   CHECK_FAILS(Call("matmul", "matmul").x("x1", {2, 3}).x("x2", {}), value, "x2 is 0-d");
 }
 
+TEST(matmul_integer) {
+  const auto op = [] { return Call("matmul_integer", "matmul_integer", "int32"); };
+  const auto product = [](Call&& c, const Ints& a, const Ints& b, DType t = DType::u8) -> Call& {
+    return c.x("x1", a, t, ParamKind::raw).x("x2", b, DType::i8, ParamKind::raw);
+  };
+  const auto zeros = [&](Call&& c, const Ints& of_a, const Ints& of_b, DType t = DType::u8) -> Call& {
+    return product(std::move(c), {4, 2, 3}, {3, 5})
+        .x("x1_zero_point", of_a, t, ParamKind::raw)
+        .x("x2_zero_point", of_b, DType::i8, ParamKind::raw);
+  };
+  CHECK_SHAPE(product(op(), {4, 2, 3}, {3, 5}), "(4, 2, 5)");
+  CHECK_SHAPE(zeros(op(), {}, {}), "(4, 2, 5)");
+  CHECK_SHAPE(zeros(op(), {1}, {1}), "(4, 2, 5)");
+  CHECK_SHAPE(zeros(op(), {2}, {5}), "(4, 2, 5)");
+  CHECK_FAILS(zeros(op(), {3}, {}), value, "expected shape (2,), one value for each row of x1, or one for all");
+  CHECK_FAILS(zeros(op(), {}, {3}), value, "expected shape (5,), one value for each column of x2, or one for all");
+  CHECK_FAILS(zeros(op(), {2, 1}, {}), value, "x1_zero_point of shape (2, 1) does not fit");
+  CHECK_FAILS(zeros(op(), {}, {}, DType::i8), type, "x1_zero_point is int8: expected uint8, the dtype of x1");
+  CHECK_FAILS(product(op(), {2, 3}, {3, 5}, DType::f32), type, "x1 is float32: expected int8 or uint8");
+  CHECK_FAILS(product(op(), {2, 3}, {4, 5}), value, "expected x1's last axis 3 to equal x2's first 4");
+}
+
 TEST(linear_scaled_linear_vecdot_outer) {
   Call linear("linear", "linear");
   linear.x("x", {4, 5, 3}).x("weight", {7, 3}).x("bias", {7});

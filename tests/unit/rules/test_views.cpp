@@ -359,8 +359,17 @@ TEST(bitcast) {
   c.operand("x", x).dtype(DType::f32);
   CHECK(view(c));
   CHECK(c.outs[0].dtype == DType::f32 && elements(c.outs[0]) == elements(x));
-  CHECK_FAILS(Call("bitcast", "bitcast", "given").x("x", {3}).dtype(DType::i16), type,
-              "[bitcast] float32 has 4 bytes and int16 2: expected as many");
+  Call parts("bitcast", "bitcast", "given");
+  parts.operand("x", x).dtype(DType::i16);
+  CHECK(view(parts));
+  CHECK_EQ(to_string(parts.outs[0].shape()), "(2, 3, 4, 2)");
+  for (int i = 0; i < 3; ++i) CHECK(parts.outs[0].stride(i) == 2 * x.stride(i));
+  CHECK(parts.outs[0].stride(3) == 1);
+  Call whole("bitcast", "bitcast", "given");
+  whole.operand("x", parts.outs[0]).dtype(DType::f32);
+  CHECK(view(whole) && whole.outs[0].same_shape(x) && elements(whole.outs[0]) == elements(x));
+  CHECK_FAILS(Call("bitcast", "bitcast", "given").x("x", {3}).dtype(DType::f64), value,
+              "[bitcast] x of shape (3,) as float64: expected a last axis of 2, the parts of an element");
 }
 }  // namespace
 }  // namespace dovetail

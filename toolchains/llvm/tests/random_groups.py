@@ -19,9 +19,11 @@ import numpy as np
 
 ARITHMETIC = ("add", "subtract", "multiply", "maximum", "minimum")
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-# Every one but exp and the reductions has text; those end a run.
+# The device's own functions, of floats, are called; those of float64 and the reductions end a run.
+FUNCTIONS = ("exp", "tanh", "sin")
+OTHERS = "exp2 expm1 log log2 log10 log1p sinh cosh asinh acosh atanh cos tan asin acos atan".split()
 UNARY = {
-    "f": ("negative", "abs", "square", "sqrt", "reciprocal", "floor", "ceil", "trunc", "round", "sign", "exp"),
+    "f": ("negative", "abs", "square", "sqrt", "reciprocal", "floor", "ceil", "trunc", "round", "sign", *FUNCTIONS),
     "i": ("negative", "abs", "square", "floor", "sign"),
 }
 PREDICATES = ("isnan", "isinf", "isfinite")
@@ -79,7 +81,11 @@ def group(rng: np.random.Generator, dtype: str, reduces: bool) -> Any:
     plan: list[tuple[str, str, int, int]] = []
     for _ in range(rng.integers(3, 12)):
         what = rng.choice(["arithmetic", "arithmetic", "unary", "where", "cast", "clip", "divide", "reduce"])
-        names = {"arithmetic": ARITHMETIC + BITWISE * (kind == "i"), "unary": UNARY[kind], "where": COMPARISONS}
+        names = {
+            "arithmetic": ARITHMETIC + (BITWISE if kind == "i" else ("atan2",)),
+            "unary": UNARY[kind],
+            "where": COMPARISONS,
+        }
         name = str(rng.choice(names.get(what, REDUCTIONS)))
         plan.append((what, name, int(rng.integers(1 << 30)), int(rng.integers(1 << 30))))
 
@@ -164,6 +170,14 @@ def kept(x: dt.Array) -> tuple[dt.Array, ...]:
     return y, dt.subtract(dt.exp(small), y)
 
 
+def functions(x: dt.Array) -> tuple[dt.Array, ...]:
+    """What the device computes with functions of its own, each between two steps that have text."""
+    unary = [getattr(dt, name) for name in (*FUNCTIONS, *OTHERS)]
+    nn = [dt.nn.gelu, partial(dt.nn.gelu, approximate="tanh"), dt.erf, dt.nn.silu, dt.nn.sigmoid]
+    z = dt.multiply(x, 0.75)
+    return (*[dt.subtract(f(z), x) for f in unary + nn], dt.subtract(dt.pow(dt.abs(z), x), x))
+
+
 def cases(seed: int, number: int) -> Iterator[tuple[list[object], Any, tuple[dt.Array, ...]]]:
     """What a group is, its function and arguments."""
     for dtype in REAL:
@@ -173,6 +187,7 @@ def cases(seed: int, number: int) -> Iterator[tuple[list[object], Any, tuple[dt.
         yield ["edges", dtype], conversions, (x, count)
         if "float" in dtype:
             yield ["kept", dtype], kept, (x,)
+            yield ["functions", dtype], functions, (x,)
     for case in range(seed, seed + number):
         rng = np.random.default_rng(case)
         dtype, shape = DTYPES[case % len(DTYPES)], SHAPES[rng.integers(len(SHAPES))]

@@ -9,6 +9,7 @@ from dovetail.schema import Op
 from dovetail.schema import dtypes as dt
 from dovetail.schema.declare import REQUIRED, Param
 from dovetail.schema.dtypes import DType
+from dovetail.schema.rules import FLOATING
 from dovetail.schema.samples import Draw, Sample
 
 from . import Case
@@ -22,6 +23,8 @@ AXES = {
     ("outer", "x2"): (1, 1),
     ("matmul", "x1"): (1, MOST_AXES),
     ("matmul", "x2"): (1, MOST_AXES),
+    ("matmul_integer", "x1"): (1, MOST_AXES),
+    ("matmul_integer", "x2"): (1, MOST_AXES),
     ("linear", "x"): (1, MOST_AXES),
     ("linear", "weight"): (2, 2),
     ("scaled_linear", "x"): (1, MOST_AXES),
@@ -47,10 +50,10 @@ AXES = {
     ("concat", "arrays"): (1, MOST_AXES),
 }
 # By dtype rule, a dtype that it refuses for a value operand.
-REFUSED = {"numeric": dt.bool_, "integer": dt.float32, "bit": dt.float32, "same_real": dt.bool_}
+REFUSED = {"numeric": dt.bool_, "matmul": dt.bool_, "integer": dt.float32, "bit": dt.float32, "same_real": dt.bool_}
 LOGICAL_FOR_BOOL = ("add", "multiply")  # for two bools they are logical_or and logical_and, as in NumPy
 # Rules that look for a common dtype.
-ONE_FOR_ALL = ("promote", "numeric", "compare", "integer", "bit", "float", "floats", "quantize")
+ONE_FOR_ALL = ("promote", "numeric", "matmul", "compare", "integer", "bit", *FLOATING, "quantize")
 
 
 class _Legal:

@@ -46,7 +46,7 @@ EVERYWHERE = frozenset({dt.int64, dt.bool_})
 
 def named_in(sample: Sample) -> frozenset[DType]:
     """The dtypes that the call itself names: of operands that are not of the case's dtype, and attributes."""
-    operands = {d.dtype for d in draws(sample) if d.dtype} - EVERYWHERE
+    operands = {dt.float32 if d.wide else d.dtype for d in draws(sample) if d.wide or d.dtype} - EVERYWHERE
     return frozenset(operands | {a for a in (*sample.args, *sample.kwargs.values()) if isinstance(a, DType)})
 
 

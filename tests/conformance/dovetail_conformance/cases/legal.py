@@ -17,6 +17,7 @@ from dovetail.schema.dtypes import DType
 
 from ..judging.oracle import promote
 from .choices import Choices
+from .errors import ONE_FOR_ALL
 from .operand import ANY, KINDS, LAYOUTS, Call, Operand, Shared
 
 # Primes, powers of two and the sizes just beyond kernels' vectors, blocks and unrolled loops.
@@ -171,7 +172,7 @@ class Drawing:
 
 def partners_of(op: Op, d: DType) -> list[DType]:
     """The dtypes that promote to `d` together with an operand of it, by the op's dtype rule."""
-    if op.spec.dtype not in ("promote", "numeric", "float", "floats", "compare", "integer", "bit", "quantize"):
+    if op.spec.dtype not in ONE_FOR_ALL:
         return []
     found = []
     for other in dt.NOT_COMPLEX:
@@ -194,4 +195,4 @@ def legal(*names: str) -> Callable[[Callable], Callable]:
     return add
 
 
-from . import legal_moves, legal_sums  # noqa: E402, F401  they fill RULES
+from . import legal_grads, legal_moves, legal_sums  # noqa: E402, F401  they fill RULES

@@ -47,7 +47,7 @@ def broadcast(m: Drawing) -> dict[str, Any]:
     weak = m.op.spec.dtype in ("promote", "numeric", "float", "compare", "integer", "bit") and len(values) == 2
     if weak and m.rarely():
         which = m.pick((1, 0))
-        other, domain = given[values[1 - which]], (m.op.domain or ((None, None),) * 2)[which]
+        other, domain = given[values[1 - which]], (m.op.domain and m.op.domain[which]) or (None, None)
         if other.dtype is m.dtype:
             options = [s for s in SCALARS[m.dtype.kind] if domain[0] is None or domain[0] <= s <= domain[1]]
             given[values[which]] = m.pick(options)

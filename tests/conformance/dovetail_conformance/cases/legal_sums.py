@@ -12,6 +12,8 @@ from .operand import ANY, Operand
 
 DEPTH = SIZES  # of a sum of products
 SIDE = SIZES[:16]  # of a matrix
+# The dtypes other than their own that products may have.
+WIDER = dict.fromkeys(dt.HALVES, dt.float32) | dict.fromkeys((dt.int8, dt.uint8, dt.int16), dt.int32)
 
 
 # ---- along axes --------------------------------------------------------------------------------------------------
@@ -31,8 +33,12 @@ def arg_reduce(m: Drawing) -> dict[str, Any]:
 
 @legal("scan", "along_axis")
 def along_axis(m: Drawing) -> dict[str, Any]:
+    first, *others = (p.name for p in m.op.operands)
     x = m.operand(m.shape(1))
-    return {"x": x, "axis": m.axis(len(x.shape))}
+    given = {first: x, "axis": m.axis(len(x.shape))}
+    if others:  # a gradient: a product of what is not finite and 0 may be left out
+        given |= {first: finite(x), **{name: finite(m.operand(x.shape)) for name in others}}
+    return given
 
 
 @legal("middle", "reduce_middle")
@@ -63,8 +69,8 @@ def diff(m: Drawing) -> dict[str, Any]:
 # ---- products ----------------------------------------------------------------------------------------------------
 
 
-@legal("matmul")
-def matmul(m: Drawing) -> dict[str, Any]:
+def _factors(m: Drawing) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shapes of the operands of a product."""
     long = m.integer(0, 2)  # which of n, k, m may be large
     n, k, o = (m.pick(DEPTH if i == long else SIDE[:10]) for i in range(3))
     k = 0 if m.rarely() else k
@@ -74,7 +80,29 @@ def matmul(m: Drawing) -> dict[str, Any]:
         a = (k,)
     if m.rarely():
         b = (k,)
-    return {"x1": m.operand(a), "x2": m.operand(b)}
+    return a, b
+
+
+@legal("matmul")
+def matmul(m: Drawing) -> dict[str, Any]:
+    a, b = _factors(m)
+    given: dict[str, Any] = {"x1": m.operand(a), "x2": m.operand(b)}
+    wide = WIDER.get(m.dtype)
+    if "dtype" in m.names and wide in m.device_dtypes and m.pick((False, True)):
+        given["dtype"] = wide
+    return given
+
+
+@legal("matmul_integer")
+def matmul_integer(m: Drawing) -> dict[str, Any]:
+    a, b = _factors(m)
+    given: dict[str, Any] = {}
+    for name, shape, each in (("x1", a, a[-2:-1]), ("x2", b, b[-1:] if len(b) > 1 else ())):
+        d = m.pick((dt.int8, dt.uint8))
+        given[name] = m.operand(shape)._replace(dtype=d, values=ANY)
+        zero_point = m.operand(m.pick(((), (1,), each)))._replace(dtype=d, values=ANY)
+        given[f"{name}_zero_point"] = m.pick((None, zero_point))
+    return given
 
 
 @legal("linear")
@@ -83,7 +111,7 @@ def linear(m: Drawing) -> dict[str, Any]:
     bias = m.operand((outer,)) if m.pick((False, True)) else None
     given = {"x": m.operand((*m.shape(0, 1), inner)), "weight": m.operand((outer, inner)), "bias": bias}
     if "activation" in m.names:  # of -inf gelu_tanh may be NaN
-        given = {name: a and _finite(a) for name, a in given.items()}
+        given = {name: a and finite(a) for name, a in given.items()}
     return given
 
 
@@ -183,7 +211,7 @@ def solve(m: Drawing) -> dict[str, Any]:
     return {"x1": _matrix(m, a), "x2": right, "upper": m.pick((False, True)), "unitriangular": False}
 
 
-def _finite(a: Operand) -> Operand:
+def finite(a: Operand) -> Operand:
     """The operand without NaN and infinity, for which legal kernels differ: some skip masked and padded elements,
     others multiply them by 0 or add -inf; and a product that underflows becomes NaN next to an infinite weight."""
     return a._replace(values="uniform") if a.values in ("nan", "inf") else a
@@ -192,7 +220,7 @@ def _finite(a: Operand) -> Operand:
 def _keys(m: Drawing, query: Operand, shape: tuple[int, ...]) -> Operand:
     """A query that underflows when it is scaled becomes NaN with an infinite key."""
     key = m.operand(shape)
-    return _finite(key) if query.values == "zeros" else key
+    return finite(key) if query.values == "zeros" else key
 
 
 @legal("attention")
@@ -203,13 +231,11 @@ def attention(m: Drawing) -> dict[str, Any]:
     of_keys = (heads[0], 2) if grouped else heads
     query = m.operand((*heads, queries, size))
     given: dict[str, Any] = {"query": query, "key": _keys(m, query, (*of_keys, keys, size))}
-    given["value"] = _finite(m.operand((*of_keys, keys, out)))
+    given["value"] = finite(m.operand((*of_keys, keys, out)))
     mask = m.pick(("none", "bool", "float"))
     scores = m.part_of((*heads, queries, keys))
     if mask != "none":
-        given["attn_mask"] = (
-            m.mask(scores) if mask == "bool" else _finite(m.operand(scores)._replace(dtype=m.dtype))
-        )
+        given["attn_mask"] = m.mask(scores) if mask == "bool" else finite(m.operand(scores)._replace(dtype=m.dtype))
     if "dropout_key" in m.names and m.pick((False, True)):
         given["dropout_p"] = m.pick((0.5, 0.25, 1.0))
         given["dropout_key"] = Operand((4,), dt.uint32, ANY, m.integer(0, 255))
@@ -234,7 +260,7 @@ def attention_varlen(m: Drawing) -> dict[str, Any]:
 
     query = m.operand((queries, heads, size))
     given: dict[str, Any] = {"query": query, "key": _keys(m, query, (keys, key_heads, size))}
-    given |= {"value": _finite(m.operand((keys, key_heads, out)))}
+    given |= {"value": finite(m.operand((keys, key_heads, out)))}
     given |= {"cu_seq_q": offsets(queries), "cu_seq_k": offsets(keys)}
     return given | ({"enable_gqa": True} if heads != key_heads else {})
 
@@ -258,7 +284,7 @@ def layer_norm(m: Drawing) -> dict[str, Any]:
     given: dict[str, Any] = {"x": x, "normalized_shape": last}
     for name in ("weight", "bias"):
         if name in m.names:
-            given[name] = _finite(m.operand(last)) if m.pick((False, True)) else None
+            given[name] = finite(m.operand(last)) if m.pick((False, True)) else None
     return given
 
 
@@ -269,7 +295,7 @@ def batch_norm(m: Drawing) -> dict[str, Any]:
     given: dict[str, Any] = {"x": x, "running_mean": m.operand(channels)}
     given["running_var"] = m.operand(channels, low=0.125, high=4.0)
     for name in ("weight", "bias"):
-        given[name] = _finite(m.operand(channels)) if m.pick((False, True)) else None
+        given[name] = finite(m.operand(channels)) if m.pick((False, True)) else None
     return given
 
 
@@ -288,7 +314,7 @@ def group_norm(m: Drawing) -> dict[str, Any]:
 
 
 def _scale_and_shift(m: Drawing, channels: tuple[int, ...]) -> dict[str, Any]:
-    return {name: _finite(m.operand(channels)) if m.pick((False, True)) else None for name in ("weight", "bias")}
+    return {name: finite(m.operand(channels)) if m.pick((False, True)) else None for name in ("weight", "bias")}
 
 
 @legal("dropout")
@@ -320,22 +346,27 @@ def _each(m: Drawing, n: int, options: tuple[int, ...]) -> int | tuple[int, ...]
     return m.pick(options) if m.pick((True, False)) else tuple(m.pick(options) for _ in range(n))
 
 
-def _spread(value: Any, n: int) -> list[int]:
+def spread(value: Any, n: int) -> list[int]:
     return [value] * n if isinstance(value, int) else [*value]
 
 
 @legal("conv")
 def conv(m: Drawing) -> dict[str, Any]:
-    n = _spatial_axes(m)
+    return convolution(m, _spatial_axes(m))
+
+
+def convolution(m: Drawing, n: int) -> dict[str, Any]:
     groups = m.pick((1, 1, 2, 3))
     inputs, outputs = m.pick((1, 2, 3, 8, 17)), groups * m.pick((1, 2, 3, 8))
     kernel = [m.pick((1, 2, 3, 5)) for _ in range(n)]
     dilation, padding = _each(m, n, (1, 2)), _each(m, n, (0, 1, 2))
-    size = _windows(m, n, [d * (k - 1) + 1 for k, d in zip(kernel, _spread(dilation, n), strict=True)])
+    size = _windows(m, n, [d * (k - 1) + 1 for k, d in zip(kernel, spread(dilation, n), strict=True)])
     bias = m.operand((outputs,)) if m.pick((False, True)) else None
     x = m.operand((m.pick((1, 2, 0)), groups * inputs, *size))
     weight = m.operand((outputs, inputs, *kernel))
-    weight = _finite(weight) if any(_spread(padding, n)) else weight
+    weight = finite(weight) if any(spread(padding, n)) else weight
+    if groups > 1:  # which may be one dense product with zeros between them, as in cuDNN
+        x, weight = finite(x), finite(weight)
     return {"x": x, "weight": weight, "bias": bias, "groups": groups,
             "stride": _each(m, n, (1, 2, 3)), "padding": padding, "dilation": dilation}  # fmt: skip
 
@@ -351,8 +382,8 @@ def conv_transpose(m: Drawing) -> dict[str, Any]:
     full = [(a - 1) * s + d * (k - 1) + 1 for a, s, d, k in zip(places, stride, dilation, kernel, strict=True)]
     padding = [m.integer(0, min(2, (size - 1) // 2)) for size in full]
     bias = m.operand((groups * outputs,)) if m.pick((False, True)) else None
-    x = _finite(m.operand((m.pick((1, 2, 0)), groups * inputs, *places)))
-    weight = _finite(m.operand((groups * inputs, outputs, *kernel)))
+    x = finite(m.operand((m.pick((1, 2, 0)), groups * inputs, *places)))
+    weight = finite(m.operand((groups * inputs, outputs, *kernel)))
     spread = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
     given = {name: tuple(values) for name, values in spread.items()}
     return {"x": x, "weight": weight, "bias": bias, "groups": groups, **given}
@@ -360,11 +391,14 @@ def conv_transpose(m: Drawing) -> dict[str, Any]:
 
 @legal("pool")
 def pool(m: Drawing) -> dict[str, Any]:
-    n = _spatial_axes(m)
+    return pooling(m, _spatial_axes(m))
+
+
+def pooling(m: Drawing, n: int) -> dict[str, Any]:
     kernel = _each(m, n, (2, 1, 3, 5))
-    padding = tuple(m.integer(0, k // 2) for k in _spread(kernel, n))
+    padding = tuple(m.integer(0, k // 2) for k in spread(kernel, n))
     dilation = _each(m, n, (1, 2)) if "dilation" in m.names else 1
-    reach = [d * (k - 1) + 1 for k, d in zip(_spread(kernel, n), _spread(dilation, n), strict=True)]
+    reach = [d * (k - 1) + 1 for k, d in zip(spread(kernel, n), spread(dilation, n), strict=True)]
     x = m.operand((m.pick((1, 2, 0)), m.pick((1, 3, 17)), *_windows(m, n, reach)))
     given = {"x": x, "kernel_size": kernel, "padding": padding, "stride": m.pick((None, 1, 2, 3))}
     return given | ({"dilation": dilation} if "dilation" in m.names else {})

@@ -8,9 +8,10 @@ import numpy as np
 from dovetail.schema import dtypes as dt
 from dovetail.schema.declare import Op
 from dovetail.schema.dtypes import DType
+from dovetail.schema.rules import FLOATING, REAL_RESULTS
 
 from ..judging.compare import rounded
-from ..judging.oracle import promote
+from ..judging.oracle import FIXED, promote
 
 
 class Typed(NamedTuple):
@@ -42,21 +43,24 @@ def typed(op: Op, given: dict[str, Any]) -> Typed:
         further = dt.int64
     elif op.spec.dtype == "float" and result in dt.NARROW:
         further = dt.float32
-    return Typed(compute, [result] + [further] * (op.spec.n_out - 1))
+    results = [result] + [further] * (op.spec.n_out - 1)
+    for i in REAL_RESULTS.get(op.spec.dtype, ()):
+        results[i] = dt.PART.get(results[i], results[i])
+    return Typed(compute, results)
 
 
 def _by_rule(op: Op, p: DType | None, asked: DType | None, given: dict[str, Any]) -> tuple[DType | None, DType]:
     rule = op.spec.dtype
-    if rule in ("float", "floats", "quantize") and p and p.kind not in "fc":
+    if rule in (*FLOATING, "quantize") and p and p.kind not in "fc":
         p = dt.float32
     if rule in ("compare", "predicate"):
         return p, dt.bool_
     if rule == "logical":
         return dt.bool_, dt.bool_
-    if rule == "bits":
-        return p, dt.uint32
-    if rule == "index":
-        return p, asked or dt.int64
+    if rule in FIXED:
+        return p, asked or FIXED[rule]
+    if rule == "matmul":
+        return p, asked or p
     if rule == "quantize":
         return p, asked
     if rule == "scaled":

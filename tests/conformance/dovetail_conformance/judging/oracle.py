@@ -14,6 +14,7 @@ from dovetail.schema import Op
 from dovetail.schema import dtypes as dt
 from dovetail.schema import oracle as schema_oracle
 from dovetail.schema.dtypes import DType
+from dovetail.schema.rules import FLOATING, REAL_RESULTS
 
 # Ops that may return either of two zeros; sums may begin with one.
 EITHER_ZERO = frozenset({
@@ -21,7 +22,9 @@ EITHER_ZERO = frozenset({
     "hardtanh", "sum", "mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "matmul", "linear",
     "linear_with_activation", "vecdot", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
     "conv_transpose3d", "scaled_dot_product_attention", "scaled_dot_product_attention_varlen",
-    "scaled_dot_product_attention_with_logsumexp", "layer_norm",
+    "scaled_dot_product_attention_with_logsumexp", "layer_norm", "scaled_dot_product_attention_grad", "gelu_grad",
+    "silu_grad", "softmax_grad", "log_softmax_grad", "layer_norm_grad", "rms_norm_grad", "batch_norm_train_grad",
+    "cross_entropy_grad", "conv_grad_input", "conv_grad_weight", "max_pool_grad", "avg_pool_grad",
 })  # fmt: skip
 
 # The error of complex products and quotients, in units in the last place of their magnitude: Higham, Accuracy and
@@ -53,18 +56,28 @@ def answers(op: Op, args: tuple, kwargs: dict[str, Any]) -> list[Answer]:
         scale = schema_oracle.scale(op, args, kwargs)
     if op.spec.n_out == 1:
         values, scale = (values,), (scale,)
-    dtypes = [d] + [_further(op, d)] * (op.spec.n_out - 1)
+    dtypes = [_of_result(op, d, i) for i in range(op.spec.n_out)]
+    is_complex = any(isinstance(a, np.ndarray) and a.dtype.kind == "c" for a in (*args, *kwargs.values()))
     return [
-        Answer(np.asarray(v), t, tolerance(op, t), s, op.name not in EITHER_ZERO)
+        Answer(
+            np.asarray(v),
+            t,
+            tolerance(op, dt.complex64 if is_complex and t.kind == "f" else t),
+            s,
+            op.name not in EITHER_ZERO,
+        )
         for v, t, s in zip(values, dtypes, scale, strict=True)
     ]
 
 
-def _further(op: Op, d: DType) -> DType:
-    """The dtype of further results if the first one is of `d`."""
-    if op.spec.dtype == "same_and_index":
-        return dt.int64
-    return dt.float32 if d in dt.NARROW and op.spec.dtype != "floats" else d
+def _of_result(op: Op, d: DType, i: int) -> DType:
+    """The dtype of result i if that of the first, as far as it may be complex, is `d`."""
+    rule = op.spec.dtype
+    if i in REAL_RESULTS.get(rule, ()):
+        return dt.PART.get(d, d)
+    if i == 0 or rule in ("floats", "eigh", "svd"):
+        return d
+    return dt.int64 if rule == "same_and_index" else dt.float32 if d in dt.NARROW else d
 
 
 def _wider(d: DType) -> Any:
@@ -73,26 +86,32 @@ def _wider(d: DType) -> Any:
 
 
 def tolerance(op: Op, d: DType) -> float:
-    """In ulp of the result; of a complex one, of its magnitude.
+    """In ulp of the result; of a complex one, of its magnitude. `d` is the result's, but complex if an operand is.
 
     Narrow floats that compute in float32 and round once err by hardly more than that rounding.
     """
     tol = op.spec.tol
+    if d.kind == "c" and (op.spec.dtype == "part" or op.name == "sign"):
+        return max(tol, 2)  # a root of a sum, or a quotient by one
     if d.kind == "c" and tol:
-        return max(tol, 1) * (COMPLEX_QUOTIENT if op.name == "divide" else COMPLEX_PRODUCT)
+        of_function = op.spec.dtype == "float" and op.spec.shape == "same"  # mostly a product of two
+        return max(tol, 1 + of_function) * (COMPLEX_QUOTIENT if op.name == "divide" else COMPLEX_PRODUCT)
     elementwise = op.spec.shape in ("same", "broadcast")
     return min(tol, 1.0) if d in dt.NARROW and elementwise and op.spec.half_in_f32 else tol
 
 
+FIXED = {"index": dt.int64, "bits": dt.uint32, "int32": dt.int32}  # unless a dtype is asked for
+
+
 def result_dtype(op: Op, given: dict[str, Any]) -> DType:
-    """The dtype of the first result, by the definition of the op's dtype rule."""
+    """The dtype of the first result, by the definition of the op's dtype rule; complex if the op computes so."""
     rule, asked = op.spec.dtype, given.get("dtype")
     if asked is not None:
         return asked
     if rule in ("compare", "logical", "predicate"):
         return dt.bool_
-    if rule in ("index", "bits"):
-        return dt.int64 if rule == "index" else dt.uint32
+    if rule in FIXED:
+        return FIXED[rule]
     if rule == "scaled":
         return dt.float32
     if rule == "given":
@@ -102,7 +121,7 @@ def result_dtype(op: Op, given: dict[str, Any]) -> DType:
     if rule in ("same", "same_real"):
         return dt.of(flat[0])
     d = promoted(flat)
-    if rule in ("float", "floats"):
+    if rule in FLOATING:
         return d if d.kind in "fc" else dt.float32
     if rule == "accum" and d.kind in "biu":
         return dt.uint64 if d.kind == "u" else dt.int64
