@@ -1,12 +1,14 @@
-"""Attention's engines against cuDNN called directly: bfloat16, heads of 128, 4k to 16k tokens; cuda.py runs it.
+"""Attention's engines against cuDNN called directly, and its gradient against torch's: bfloat16, heads of 128, 4k to
+16k tokens; cuda.py runs it.
 
 What an engine costs over cuDNN is the time of one call on an idle device, from before it is enqueued until its
-kernel has ended, by events; TFLOP/s are those of calls in a row.
+kernel has ended, by events; TFLOP/s are those of calls in a row. torch's backward is that of its FlashAttention.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import cuda_timing
 import dovetail as dt
@@ -18,6 +20,7 @@ from dovetail import nn
 ENGINES = "cudnn", "flash"
 OVER_CUDNN_US = Aim(3.0, at_most=True)
 OWN_OF_CUDNN, OWN_FLOOR = Aim(0.8), Aim(0.5)
+GRADIENT_OF_TORCH = Aim(1 / 1.1)
 HEADS, SIZE, TOKENS = 16, 128, 1 << 14  # total over all sequences
 CALLS = 5
 
@@ -41,6 +44,20 @@ class Problem:
 
     def tflops(self, seconds: float) -> float:
         return self.flop / seconds * 1e-12
+
+    def gradient(self) -> Callable[[], tuple[dt.Array, ...]]:
+        """Computes it for a gradient of ones."""
+        out, total = nn.scaled_dot_product_attention_with_logsumexp(*self.operands, is_causal=self.causal)
+        given = (*self.operands, out, total, dt.ones_like(out))
+        return lambda: nn.scaled_dot_product_attention_grad(*given, is_causal=self.causal)
+
+    def gradient_of_torch(self, bench: Bench) -> Callable[[], tuple[Any, ...]]:
+        torch = bench.torch
+        operands = [bench.shared(x).requires_grad_() for x in self.operands]
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION):
+            out = torch.nn.functional.scaled_dot_product_attention(*operands, is_causal=self.causal)
+        given = torch.ones_like(out)
+        return lambda: torch.autograd.grad(out, operands, given, retain_graph=True)
 
 
 def assert_same_attention(ours: dt.Array, theirs: dt.Array) -> None:
@@ -88,6 +105,21 @@ def measure(bench: Bench, p: Problem) -> None:
         p.direct.close()
 
 
+def measure_gradient(bench: Bench, p: Problem) -> None:
+    ours, flop = p.gradient(), 2.5 * p.flop  # five products of matrices, the forward call's are two
+    name = f"{p.name}, gradient"
+    if not bench.torch:
+        bench.line(name, f"{flop / bench.time(ours, CALLS) * 1e-12:.3g} TFLOP/s")
+        return
+    torchs = p.gradient_of_torch(bench)
+    seconds, of_torch = medians(bench, lambda: bench.time(ours, CALLS), lambda: bench.time_torch(torchs, CALLS))
+    for here, there in zip(ours(), torchs(), strict=True):
+        assert_same_attention(here, dt.from_dlpack(there))
+    tflops, ratio = (flop / s * 1e-12 for s in (seconds, of_torch)), of_torch / seconds
+    printed = "{:.0f} TFLOP/s; torch {:.0f}, ".format(*tflops) + f"{ratio:.2f} of its speed"
+    bench.line(name, printed, ratio, GRADIENT_OF_TORCH)
+
+
 def problems(bench: Bench, direct: Direct | None) -> Iterator[Problem]:
     for length in (64,) if bench.tiny else (1 << 12, 1 << 13, 1 << 14):
         for causal in (True, False):
@@ -98,6 +130,7 @@ def main() -> None:
     bench = cuda_timing.opened(cuda_timing.parser(__doc__).parse_args())
     for problem in problems(bench, Direct() if bench.torch else None):
         measure(bench, problem)
+        measure_gradient(bench, problem)
 
 
 if __name__ == "__main__":

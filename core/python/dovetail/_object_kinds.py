@@ -25,10 +25,10 @@ __all__ = [
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = ("site-packages", "dist-packages")
 MOST_VALUES = 256  # plain values and keys of one container that calls look at
-VALUES = (type(None), bool, int, float, complex, str, bytes)
+VALUES = frozenset((type(None), bool, int, float, complex, str, bytes))
 NOTHING = object()
-_CONTAINERS = (list, tuple, dict, set, frozenset)
-_ATOMS = (Enum, DType, Device, BuiltinFunctionType, CodeType, range, slice, type(Ellipsis))  # equal to itself only
+_CONTAINERS = frozenset((list, tuple, dict, set, frozenset))
+_ATOMS = (DType, Device, BuiltinFunctionType, CodeType, range, slice, type(Ellipsis))  # as Enum equal to themselves only
 _SLOTS = {  # of types that are written in C
     MethodType: ("__self__", "__func__"),
     FunctionType: ("__defaults__", "__kwdefaults__"),
@@ -63,6 +63,11 @@ def keys_of(x: dict[Any, Any]) -> tuple[Any, ...] | None:
         return None
 
 
+def _is_atom(kind: type) -> bool:
+    # Only classes with a metaclass of their own are asked about Enum: it has one, too, and takes longest.
+    return issubclass(kind, _ATOMS) or (type(kind) is not type and issubclass(kind, Enum))
+
+
 def is_plain(x: Any) -> bool:
     return type(x) in VALUES or snapshot(x) is not NOTHING
 
@@ -70,9 +75,9 @@ def is_plain(x: Any) -> bool:
 def snapshot(x: Any) -> Any:
     """A copy of a plain value, or of a container of not too many; NOTHING of others."""
     kind = type(x)
-    if kind in VALUES or issubclass(kind, _ATOMS):
-        return x
-    if kind not in _CONTAINERS or len(x) >= MOST_VALUES:
+    if kind not in _CONTAINERS:
+        return x if kind in VALUES or _is_atom(kind) else NOTHING
+    if len(x) >= MOST_VALUES:
         return NOTHING
     left = MOST_VALUES
 
@@ -80,7 +85,7 @@ def snapshot(x: Any) -> Any:
         nonlocal left
         left -= 1
         kind = type(x)
-        if kind in VALUES or is_(x, _ATOMS):
+        if kind in VALUES or (kind not in _CONTAINERS and _is_atom(kind)):
             return x
         if depth == 8 or kind not in _CONTAINERS or len(x) > left:
             raise _NotPlain

@@ -52,7 +52,8 @@ dvt_status query(dvt_device* d, const dvt_call* c, dvt_answer* answer) {
     return refuse(answer, "it hides padding by -inf before it scales: expected a positive scale");
   if (call.mask)
     return refuse(answer, "its result for a row whose mask is -inf everywhere is not documented to be 0");
-  if (!call.keys || !call.size || !call.value_size) return refuse(answer, "an operand is empty");
+  if (!call.batches || !call.heads || !call.queries || !call.keys || !call.size || !call.value_size)
+    return refuse(answer, "an operand is empty");
   if (const char* why = cudnn::unavailable()) return refuse(answer, why);
   const int64_t chunk = 128 / call.q->dtype.bits;
   if (call.size % chunk || call.value_size % chunk) return refuse(answer, "head sizes are not multiples of 8");
