@@ -1,5 +1,5 @@
-"""Attention's engines against cuDNN called directly, and its gradient against torch's: bfloat16, heads of 128, 4k to
-16k tokens; cuda.py runs it.
+"""Attention's engines against cuDNN called directly, and its gradient against torch's: bfloat16, heads of 128,
+4k to 16k tokens; cuda.py runs it.
 
 What an engine costs over cuDNN is the time of one call on an idle device, from before it is enqueued until its
 kernel has ended, by events; TFLOP/s are those of calls in a row. torch's backward is that of its FlashAttention.

@@ -11,76 +11,49 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from enum import Enum
 from importlib.util import resolve_name
-from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from dovetail import _core
 from dovetail._attributes import own_attributes
+from dovetail._captured_places import (
+    ANYTHING,
+    CLASS,
+    CONTENT,
+    DESCRIPTORS,
+    Place,
+    add_way,
+    expectation,
+    same,
+    step,
+    write,
+)  # fmt: skip
 from dovetail._code_names import SUPER, names_of
-from dovetail._core import Array
 from dovetail._object_kinds import (
     MOST_VALUES,
     NOTHING,
     VALUES,
+    Sort,
+    Sorts,
     elements_of,
     has_code,
     is_,
     is_foreign,
     is_of_python,
     is_ours,
-    is_plain,
     is_users_module,
-    keys_of,
     slots_of,
     snapshot,
 )  # fmt: skip
-from dovetail._trace import Tracer
-from dovetail.schema.number import Number
 
 __all__ = ["Found", "Place", "roots_of", "search"]
 
 _MOST_OBJECTS = 50_000  # that a search looks at
-_LONGEST_NAME = 200
 _IMPLICIT = ("__call__", "__contains__", "__getattr__", "__getitem__", "__iter__", "__len__")  # of Python's library
 _MAKERS = frozenset(("__init__", "__new__", "__post_init__"))
-_ANYTHING = ("nothing", None, -1, None)
 
-_CLASS = object.__dict__["__class__"]
 _CODE, _CLOSURE = FunctionType.__dict__["__code__"], FunctionType.__dict__["__closure__"]
-_CONTENT = CellType.__dict__["cell_contents"]
-_DESCRIPTORS = (FunctionType, property, staticmethod, classmethod, _core.CompiledFunction)
-
-
-@dataclass(slots=True, eq=False)
-class Place:
-    """An object and how the search came to it: by a hop of `kind` with `key` and `at` from `parent`."""
-
-    kind: str  # as in bindings/captured.hpp
-    parent: Place | None
-    key: Any
-    object: Any
-    name: str  # "self.layers[0].w"; of a very long way its end
-    at: int = 0
-    word: str | None = None  # by which code reads it, if that is needed
-    is_of_many: bool = False  # an element of a large container
-    same: Place | None = None  # an earlier place of the same object
-    # ("nothing" | "type" | "identity" | "value", what, length or -1, keys or None): of _core.CompiledProgram
-    expected: tuple[str, Any, int, tuple[Any, ...] | None] = _ANYTHING
-
-    @property
-    def makes(self) -> bool:
-        """Of a class whether code may call it; of super() and instances, __init__ has run before."""
-        if self.parent is None or self.key is _CLASS:
-            return False
-        return self.key is not _CONTENT or self.parent.name != "__class__"
-
-    @property
-    def hop(self) -> tuple[int, str, int, int]:
-        """What tells this hop from others while the objects live."""
-        return id(self.parent.object) if self.parent else 0, self.kind, id(self.key), self.at
 
 
 def roots_of(fn: Any, objects: dict[str, tuple[int, Any]], classes: list[type]) -> list[Place]:
@@ -110,11 +83,14 @@ class Found:
         self._words: set[str] = set()  # by which code reads attributes, or writes them
         self._read: set[str] = set()
         self._known: set[str] = set()  # those with which all of _open were looked at
+        self._known_in: dict[type, frozenset[str]] = {}  # those of _known that a class has
         self._open: list[Place] = []  # modules, classes and instances
+        self._sorts = Sorts()
         self._spaces: dict[int, tuple[Place, set[str]]] = {}  # globals by id: with the names that were looked up
         self._members: dict[type, tuple[frozenset[str], dict[str, list[type]]]] = {}
         self._slots: dict[type, list[tuple[Any, str | None]]] = {}
         self._bases: dict[type, Place] = {}
+        self._classes: set[type] = set()  # to which the search has gone from an instance
         self._made: set[int] = set()  # classes whose __init__ was looked at, by id
 
     def run(self, roots: list[Place]) -> None:
@@ -129,13 +105,15 @@ class Found:
                         (queue if self._is_soon(part) else rest).append(part)
                 else:
                     self._left.append(place)
-            if is_(place.object, type) and place.makes and id(place.object) not in self._made:
+            if self._sorts[type(place.object)] is Sort.CLASS and place.makes and id(place.object) not in self._made:
                 self._made.add(id(place.object))
                 queue += self._makers(place)
             if not queue and (new := self._words - self._known):
+                new_in: dict[type, frozenset[str]] = {}
                 for opened in self._open:
-                    rest += self._named_parts(opened, new)
+                    rest += self._named_parts(opened, new, new_in)
                 self._known |= new
+                self._known_in.clear()
                 queue += filter(self._is_soon, rest)
                 rest = deque(part for part in rest if not self._is_soon(part))
 
@@ -144,31 +122,41 @@ class Found:
 
     def _is_new(self, place: Place) -> bool:
         """Whether the search goes on from here. Notes what is expected of the object."""
-        x, kind = place.object, type(place.object)
-        if kind in VALUES:
+        x = place.object
+        sort = self._sorts[type(x)]
+        if sort is Sort.VALUE:
             place.expected = ("value", x, -1, None)
-        elif kind is Array:
+        elif sort is Sort.ARRAY:
             self.leaves.setdefault(id(x), []).append(place)
-            place.expected = ("type", Array, -1, None)
-        elif is_(x, (Tracer, Number)):
+            place.expected = ("type", type(x), -1, None)
+        elif sort is Sort.TRACED:
             self.traced.append(place)
-        elif (value := snapshot(x)) is not NOTHING:
+        elif (value := self._snapshot(x, sort)) is not NOTHING:
             self._snapshots += 1
             place.expected = ("value", value, -1, None)
-            return is_(x, Enum) and self._seen.setdefault(id(x), place) is place
-        elif is_(x, ModuleType):
+            return sort is Sort.ENUM and self._seen.setdefault(id(x), place) is place
+        elif sort is Sort.MODULE:
             return is_users_module(x) and self._seen.setdefault(id(x), place) is place
-        elif is_ours(x):
+        elif sort is Sort.OURS or (sort in (Sort.CLASS, Sort.FUNCTION) and is_ours(x)):
             self.leaves.setdefault(id(x), []).append(place)
             place.expected = ("identity", x, -1, None)
         else:
             earlier = self._seen.setdefault(id(x), place)
-            is_method = place.kind == "lookup" and is_(x, _DESCRIPTORS)
-            if earlier is not place and not is_method and not is_(x, type):
+            is_method = place.kind == "lookup" and is_(x, DESCRIPTORS)
+            if earlier is not place and not is_method and sort is not Sort.CLASS:
                 place.same = earlier
-            place.expected = _expectation(place)
+            is_instance = sort is Sort.INSTANCE and place.kind != "lookup"
+            place.expected = ("type", type(x), -1, None) if is_instance else expectation(place)
             return earlier is place
         return False
+
+    @staticmethod
+    def _snapshot(x: Any, sort: str) -> Any:
+        return snapshot(x) if sort is Sort.CONTAINER else x if sort in (Sort.ENUM, Sort.ATOM) else NOTHING
+
+    def _is_plain(self, x: Any) -> bool:
+        sort = self._sorts[type(x)]
+        return sort is Sort.VALUE or self._snapshot(x, sort) is not NOTHING
 
     # ---- what an object holds
 
@@ -183,32 +171,32 @@ class Found:
         word: str | None = None,
         is_of_many: bool = False,
     ) -> tuple[Place, ...]:
-        """The place to which a hop leads, if there is something. text: ".layers", "[0]" or a name of its own."""
+        """The place to which a hop leads, if there is something."""
         x = _core.follow_hop(kind, key, at, place.object, NOTHING)
-        return (
-            () if x is NOTHING else (Place(kind, place, key, x, _joined(place.name, text), at, word, is_of_many),)
-        )
+        return () if x is NOTHING else (Place(kind, place, key, x, text, at, word, is_of_many),)
 
     def _parts(self, place: Place) -> Iterator[Place]:
         x = place.object
-        if is_(x, CellType):
-            yield from self._hop(place, "slot", _CONTENT, "")
-        elif is_(x, (ModuleType, type)):
-            if is_(x, type):
-                yield from self._implicit(place)
-                yield from self._class_of(place)
-            yield from self._opened(place)
-        else:
-            if is_(x, FunctionType):
-                yield from self._of_function(place)
-            elif is_(x, dict):
-                yield from self._items(place)
-            elif (elements := elements_of(x)) is not None:
-                is_large = len(elements) > MOST_VALUES
-                for i, value in enumerate(elements):
-                    if not (is_large and type(value) in VALUES):
-                        yield from self._hop(place, "element", None, f"[{i}]", at=i, is_of_many=is_large)
+        sort = self._sorts[type(x)]
+        if sort is Sort.CLASS:
+            yield from self._implicit(place)
+            yield from self._class_of(place)
+        elif sort is Sort.FUNCTION:
+            yield from self._of_function(place)
+        elif is_(x, CellType):
+            yield from self._hop(place, "slot", CONTENT, "")
+            return
+        elif is_(x, dict):
+            yield from self._items(place)
+        elif sort is not Sort.INSTANCE and (elements := elements_of(x)) is not None:
+            is_large = len(elements) > MOST_VALUES
+            for i, value in enumerate(elements):
+                if not (is_large and type(value) in VALUES):
+                    yield Place("element", place, None, value, f"[{i}]", i, None, is_large)
+        if sort not in (Sort.CLASS, Sort.MODULE):
             yield from self._attributes(place)
+        if type(x) is not _core.CompiledFunction:
+            yield from self._opened(place)
 
     def _items(self, place: Place) -> Iterator[Place]:
         items = list(dict.items(place.object))
@@ -217,11 +205,11 @@ class Found:
             if is_large and type(value) in VALUES:
                 continue
             if type(key) in VALUES:
-                yield from self._hop(place, "item", key, f"[{key!r}]", is_of_many=is_large)
+                yield Place("item", place, key, value, f"[{key!r}]", 0, None, is_large)
             elif not is_large:
-                if not is_plain(key):
-                    yield from self._hop(place, "key_at", None, f".keys()[{i}]", at=i)
-                yield from self._hop(place, "element", None, f".values()[{i}]", at=i)
+                if not self._is_plain(key):
+                    yield Place("key_at", place, None, key, f".keys()[{i}]", i)
+                yield Place("element", place, None, value, f".values()[{i}]", i)
 
     def _attributes(self, place: Place) -> Iterator[Place]:
         """What its slots and its __dict__ have; plain values only where code names them."""
@@ -236,25 +224,27 @@ class Found:
         if kind is _core.CompiledFunction:
             return
         for key, value in list(own_attributes(x).items()):
-            if type(key) is str and not is_plain(value):
-                yield from self._hop(place, "attribute", key, f".{key}", word=key)
+            if type(key) is str and not self._is_plain(value):
+                yield Place("attribute", place, key, value, f".{key}", 0, key)
         yield from self._class_of(place)
-        yield from self._opened(place)
 
     def _class_of(self, place: Place) -> tuple[Place, ...]:
         kind = type(place.object)
-        is_known = id(kind) in self._seen or not has_code(kind)
-        return () if is_known else self._hop(place, "slot", _CLASS, ".__class__")
+        if kind in self._classes:
+            return ()
+        self._classes.add(kind)
+        return self._hop(place, "slot", CLASS, ".__class__") if has_code(kind) else ()
 
     # ---- what is looked at only where code names it
 
     def _opened(self, place: Place) -> Iterator[Place]:
         self._open.append(place)
-        return self._named_parts(place, self._known)
+        return self._named_parts(place, self._known, self._known_in)
 
-    def _named_parts(self, place: Place, words: set[str]) -> Iterator[Place]:
+    def _named_parts(self, place: Place, words: set[str], words_in: dict[type, frozenset[str]]) -> Iterator[Place]:
+        """words_in: those that a class has, found when it is first asked for."""
         x = place.object
-        if is_(x, type):
+        if self._sorts[type(x)] is Sort.CLASS:
             members, hidden = self._members_of(x)
             for word in words & members:
                 if word not in _MAKERS:
@@ -265,13 +255,16 @@ class Found:
             return
         own = own_attributes(x)
         for word in [word for word in own if word in words]:
-            if is_(x, ModuleType) or is_plain(own[word]):  # others were met before
-                yield from self._hop(place, "attribute", word, f".{word}", word=word)
-        if not is_(x, ModuleType):
-            for word in (words & self._members_of(type(x))[0]) - own.keys():
-                for part in self._hop(place, "attribute", word, f".{word}", word=word):
-                    if not hasattr(type(part.object), "__get__"):
-                        yield part
+            if is_(x, ModuleType) or self._is_plain(own[word]):  # others were met before
+                yield Place("attribute", place, word, own[word], f".{word}", 0, word)
+        if is_(x, ModuleType):
+            return
+        if type(x) not in words_in:
+            words_in[type(x)] = self._members_of(type(x))[0] & words
+        for word in words_in[type(x)] - own.keys():
+            for part in self._hop(place, "attribute", word, f".{word}", word=word):
+                if not hasattr(type(part.object), "__get__"):
+                    yield part
 
     def _members_of(self, kind: type) -> tuple[frozenset[str], dict[str, list[type]]]:
         """The names of what a class and its bases have; by a word of SUPER the bases that have what others hide."""
@@ -296,7 +289,7 @@ class Found:
         for name in self._members_of(place.object)[0] - _MAKERS:
             if name.startswith("__") and (name in _IMPLICIT or not is_of_python(place.object)):
                 for part in self._hop(place, "lookup", name, f"{place.object.__name__}.{name}"):
-                    if is_(part.object, _DESCRIPTORS):
+                    if is_(part.object, DESCRIPTORS):
                         yield part
 
     def _makers(self, place: Place) -> Iterator[Place]:
@@ -312,7 +305,7 @@ class Found:
         self._words |= names.read | names.written
         if place.kind not in ("constant", "lookup"):
             yield from self._hop(place, "slot", _CODE, ".__code__")
-        closure = Place("slot", place, _CLOSURE, fn.__closure__, place.name)
+        closure = Place("slot", place, _CLOSURE, fn.__closure__, "")
         if place.kind != "constant":
             self.places.append(closure)
         for i, (name, cell) in enumerate(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)):
@@ -343,7 +336,7 @@ class Found:
         for place in reversed(places):  # elements from the last one on
             while id(place.parent.object) not in known and place.parent.parent:  # within what is new, too
                 place = place.parent
-            kind, content, *_ = known.get(id(place.parent.object), _ANYTHING)
+            kind, content, *_ = known.get(id(place.parent.object), ANYTHING)
             if kind == "value" and type(content) in (
                 list,
                 dict,
@@ -352,7 +345,7 @@ class Found:
                 place.parent.object.clear()
                 (place.parent.object.extend if type(content) is list else place.parent.object.update)(content)
             else:
-                _write(place, was.get(place.hop, NOTHING))
+                write(place, was.get(place.hop, NOTHING))
 
     # ---- what calls look at
 
@@ -378,19 +371,19 @@ class Found:
         named = self._named()
         needed: set[Place] = set()
         for place in self.places:
-            if not _same(seen_before.get(place.hop, place.expected), place.expected):
-                place.expected = _ANYTHING
-            if id(place.object) in wanted or (place in named and place.expected is not _ANYTHING):
-                _add_way(place, needed)
+            if not same(seen_before.get(place.hop, place.expected), place.expected):
+                place.expected = ANYTHING
+            if id(place.object) in wanted or (place in named and place.expected is not ANYTHING):
+                add_way(place, needed)
         for place in self.places:
             if place.same in needed:
-                _add_way(place, needed)
+                add_way(place, needed)
         numbers: dict[Place, int] = {}
         steps = []
         for place in self.places:
             if place in needed:
                 numbers[place] = len(numbers)
-                steps.append(_step(place, numbers, inputs.get(id(place.object), -1)))
+                steps.append(step(place, numbers, inputs.get(id(place.object), -1)))
         return steps, [place.name for place in numbers]
 
     def _named(self) -> set[Place]:
@@ -411,78 +404,6 @@ class Found:
                 if id(x) in below:
                     queue += below.pop(id(x))
         return named
-
-
-def _write(place: Place, value: Any) -> None:
-    """Puts a value at a place, or NOTHING: then nothing is there. Of what only C code writes to it does nothing."""
-    x = place.parent.object if place.parent else None
-    space = x if is_(x, dict) else own_attributes(x) if place.kind == "attribute" else None
-    if space is not None:
-        if value is NOTHING:
-            dict.pop(space, place.key, None)
-        else:
-            dict.__setitem__(space, place.key, value)
-    elif is_(x, type):
-        if value is not NOTHING:
-            type.__setattr__(x, place.key, value)
-        elif place.key in vars(x):
-            type.__delattr__(x, place.key)
-    elif is_(x, (list, deque)) and place.at < len(x):
-        if value is NOTHING:
-            del x[place.at]
-        else:
-            x[place.at] = value
-    elif is_(place.key, (MemberDescriptorType, GetSetDescriptorType)) and not is_(x, FunctionType):
-        if value is not NOTHING:
-            place.key.__set__(x, value)
-        elif is_(place.key, MemberDescriptorType):
-            place.key.__delete__(x)
-
-
-def _add_way(place: Place | None, needed: set[Place]) -> None:
-    while place is not None and place not in needed:
-        needed.add(place)
-        place = place.parent
-
-
-def _step(place: Place, numbers: dict[Place, int], input: int) -> tuple[Any, ...]:
-    parent = place.key if place.kind == "argument" else numbers.get(place.parent, -1)  # type: ignore[arg-type]
-    same = numbers.get(place.same, -1)  # type: ignore[arg-type]
-    expected = place.expected if input < 0 else _ANYTHING
-    return place.kind, place.key, place.at, parent, input, same, *expected
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether two expectations are equal."""
-    if a[0] != b[0] or a[2] != b[2] or not _core.same_value(a[3], b[3]):
-        return False
-    return _core.same_value(a[1], b[1]) if a[0] == "value" else a[1] is b[1]
-
-
-def _expectation(place: Place) -> Any:
-    """Of what is no plain value."""
-    x = place.object
-    if is_(x, (FunctionType, CellType)):  # a function's code is expected
-        return _ANYTHING
-    if place.parent is None and is_(x, type):  # a constant of the search
-        return _ANYTHING
-    if place.key is _CLASS or (place.kind == "lookup" and is_(x, _DESCRIPTORS)):
-        return _ANYTHING
-    if is_(x, type):
-        return "identity", x, -1, None
-    if is_(x, dict):
-        n = dict.__len__(x)
-        return "type", type(x), n, keys_of(x) if 0 < n <= MOST_VALUES else None
-    elements = elements_of(x)
-    return "type", type(x), -1 if elements is None else len(elements), None
-
-
-def _joined(name: str, text: str) -> str:
-    if text and text[0] not in ".[":
-        return text
-    if len(name) > _LONGEST_NAME:
-        name = f"...{name[-_LONGEST_NAME // 2 :]}"
-    return f"{name}{text}" if name else text[1:]
 
 
 def _modules_of(fn: FunctionType, imported: Iterable[str]) -> Iterator[str]:

@@ -8,18 +8,20 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from enum import Enum
 from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 from weakref import ref
 
 from dovetail import _core
 from dovetail._attributes import is_heap_type, slot_members
-from dovetail._core import Device, DType
+from dovetail._core import Array, Device, DType
 from dovetail._record import is_own_file
+from dovetail._trace import Tracer
+from dovetail.schema.number import Number
 
 __all__ = [
-    "MOST_VALUES", "NOTHING", "VALUES", "elements_of", "has_code", "is_", "is_foreign", "is_of_python", "is_ours",
-    "is_plain", "is_users_module", "keys_of", "slots_of", "snapshot",
+    "MOST_VALUES", "NOTHING", "VALUES", "Sort", "Sorts", "elements_of", "has_code", "is_", "is_foreign",
+    "is_of_python", "is_ours", "is_plain", "is_users_module", "keys_of", "slots_of", "snapshot",
 ]  # fmt: skip
 
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
@@ -28,7 +30,7 @@ MOST_VALUES = 256  # plain values and keys of one container that calls look at
 VALUES = frozenset((type(None), bool, int, float, complex, str, bytes))
 NOTHING = object()
 _CONTAINERS = frozenset((list, tuple, dict, set, frozenset))
-_ATOMS = (DType, Device, BuiltinFunctionType, CodeType, range, slice, type(Ellipsis))  # as Enum equal to themselves only
+_ATOMS = (Enum, DType, Device, BuiltinFunctionType, CodeType, range, slice, type(Ellipsis))  # equal to itself only
 _SLOTS = {  # of types that are written in C
     MethodType: ("__self__", "__func__"),
     FunctionType: ("__defaults__", "__kwdefaults__"),
@@ -43,6 +45,56 @@ _SLOTS = {  # of types that are written in C
 def is_(x: Any, kinds: Any) -> bool:
     """isinstance() without __class__, which may be the user's code."""
     return issubclass(type(x), kinds)
+
+
+class Sort:
+    """Of a type: what a search does with its objects. No Enum, whose members take long to reach in Python 3.11."""
+
+    VALUE = "value"  # plain, as snapshot() takes them
+    ATOM = "atom"
+    ENUM = "enum"
+    CONTAINER = "container"
+    ARRAY = "array"
+    TRACED = "traced"
+    MODULE = "module"
+    CLASS = "class"
+    FUNCTION = "function"
+    OURS = "ours"
+    INSTANCE = "instance"  # it has attributes, and nothing else
+    HOLDER = "holder"
+
+
+class Sorts(dict[type, str]):
+    """The sort of each type, found when it is first asked for."""
+
+    def __missing__(self, kind: type) -> str:
+        self[kind] = sort = _sort_of(kind)
+        return sort
+
+
+_SORTS = (
+    ((Tracer, Number), Sort.TRACED),
+    (Enum, Sort.ENUM),
+    (_ATOMS, Sort.ATOM),
+    (ModuleType, Sort.MODULE),
+    (FunctionType, Sort.FUNCTION),
+    (type, Sort.CLASS),
+)
+
+
+def _sort_of(kind: type) -> str:
+    if kind in VALUES:
+        return Sort.VALUE
+    if kind in _CONTAINERS:
+        return Sort.CONTAINER
+    if kind is Array:
+        return Sort.ARRAY
+    for bases, sort in _SORTS:
+        if issubclass(kind, bases):
+            return sort
+    if kind is not _core.CompiledFunction and _home(kind) in ("dovetail", "numpy"):
+        return Sort.OURS
+    return Sort.HOLDER if issubclass(kind, (*_CONTAINERS, deque, CellType)) else Sort.INSTANCE
 
 
 def elements_of(x: Any) -> list[Any] | tuple[Any, ...] | None:
@@ -63,11 +115,6 @@ def keys_of(x: dict[Any, Any]) -> tuple[Any, ...] | None:
         return None
 
 
-def _is_atom(kind: type) -> bool:
-    # Only classes with a metaclass of their own are asked about Enum: it has one, too, and takes longest.
-    return issubclass(kind, _ATOMS) or (type(kind) is not type and issubclass(kind, Enum))
-
-
 def is_plain(x: Any) -> bool:
     return type(x) in VALUES or snapshot(x) is not NOTHING
 
@@ -76,7 +123,7 @@ def snapshot(x: Any) -> Any:
     """A copy of a plain value, or of a container of not too many; NOTHING of others."""
     kind = type(x)
     if kind not in _CONTAINERS:
-        return x if kind in VALUES or _is_atom(kind) else NOTHING
+        return x if kind in VALUES or issubclass(kind, _ATOMS) else NOTHING
     if len(x) >= MOST_VALUES:
         return NOTHING
     left = MOST_VALUES
@@ -85,7 +132,7 @@ def snapshot(x: Any) -> Any:
         nonlocal left
         left -= 1
         kind = type(x)
-        if kind in VALUES or (kind not in _CONTAINERS and _is_atom(kind)):
+        if kind in VALUES or (kind not in _CONTAINERS and issubclass(kind, _ATOMS)):
             return x
         if depth == 8 or kind not in _CONTAINERS or len(x) > left:
             raise _NotPlain
