@@ -25,7 +25,7 @@ LinearProduct linear_product(const dvt_call* c) {
 dvt_status query_linear(dvt_device* d, const LinearProduct& asked, dvt_answer* answer) {
   return guarded(d, [&]() -> dvt_status {
     const auto [product, reason] = cublaslt::is_available() ? asked : refused(cublaslt::unavailable());
-    if (const auto workspace = product ? d->cublaslt.workspace(*product, d->capability) : std::nullopt) {
+    if (const auto workspace = product ? d->cublaslt.workspace(*product) : std::nullopt) {
       DVT_PUT(answer, dvt_answer, level, DVT_NATIVE);
       DVT_PUT(answer, dvt_answer, workspace, *workspace);
       return DVT_OK;

@@ -42,6 +42,7 @@ inline constexpr std::string_view verified_families[] = {
     "random_bits",
     "rotary_embedding",
     "scaled_dot_product_attention",
+    "scaled_dot_product_attention_grad",
     "scaled_linear",
     "scatter",
     "softmax",

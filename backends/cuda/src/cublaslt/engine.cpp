@@ -125,10 +125,10 @@ class Preference {
   }
   cublasLtMatmulPreferenceOpaque_t opaque_;
 };
+}  // namespace
 
 // The workspace sizes that NVIDIA recommends for cuBLAS.
-uint64_t most_workspace(int capability) { return uint64_t{capability >= 90 ? 32u : 8u} << 20; }
-}  // namespace
+Engine::Engine(int capability) : most_workspace_(uint64_t{capability >= 90 ? 32u : 8u} << 20) {}
 
 bool is_available() {
   static const bool available = is_emulated() ? works_with_emulator() : is_usable(missing());
@@ -176,13 +176,15 @@ Engine::Algorithm Engine::algorithm(const Product& p, uint64_t most_workspace) {
   });
 }
 
-std::optional<uint64_t> Engine::workspace(const Product& p, int capability) {
-  const Algorithm best = algorithm(p, most_workspace(capability));
+std::optional<uint64_t> Engine::workspace(const Product& p) {
+  const Algorithm best = algorithm(p, most_workspace_);
   return best.found ? std::optional(best.workspace) : std::nullopt;
 }
 
 bool Engine::run(const Product& p, const Addresses& at, void* workspace, uint64_t workspace_bytes, void* stream) {
-  const Algorithm best = algorithm(p, workspace_bytes);
+  // What it finds for less workspace may be slower even where the best one wants no more: TF32's by a half.
+  Algorithm best = algorithm(p, most_workspace_);
+  if (!best.found || best.workspace > workspace_bytes) best = algorithm(p, workspace_bytes);
   if (!best.found) return false;
   Description d(p);
   if (p.has_bias) d.set_bias(at.bias);

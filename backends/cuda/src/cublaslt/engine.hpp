@@ -56,12 +56,12 @@ const char* unavailable();
 
 class Engine {
  public:
-  Engine() = default;
+  explicit Engine(int capability);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   // Bytes that the best algorithm wants. Nothing where there is none.
-  std::optional<uint64_t> workspace(const Product&, int capability);
+  std::optional<uint64_t> workspace(const Product&);
   // Enqueues it; false where no algorithm does with so little workspace. Throws std::runtime_error. From any
   // thread, safe in captures.
   bool run(const Product&, const Addresses&, void* workspace, uint64_t workspace_bytes, void* stream);
@@ -79,6 +79,7 @@ class Engine {
   void* handle();
   Algorithm algorithm(const Product&, uint64_t most_workspace);
 
+  const uint64_t most_workspace_;
   std::mutex mutex_;
   void* handle_ = nullptr;  // cublasLtHandle_t
   LruCache<Key, Algorithm> algorithms_;

@@ -55,7 +55,7 @@ struct dvt_device {
   gpu::Staging<gpu::PinnedMemory> staging;
   gpu::Peers peers{context};
   gpu::Recordings recordings;
-  gpu::cublaslt::Engine cublaslt;
+  gpu::cublaslt::Engine cublaslt{capability};
   gpu::cudnn::Engine cudnn;
   dvt_stream own_stream;
 };

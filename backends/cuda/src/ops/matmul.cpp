@@ -62,7 +62,7 @@ std::optional<Calls> as_calls(const dvt_call* c, const Product& p) {
 std::optional<uint64_t> workspace(dvt_device* d, const dvt_call* c, const Product& p) {
   if (!cublaslt::is_available()) return std::nullopt;
   const auto calls = as_calls(c, p);
-  return calls ? d->cublaslt.workspace(calls->each, d->capability) : std::nullopt;
+  return calls ? d->cublaslt.workspace(calls->each) : std::nullopt;
 }
 
 // The offset of each operand in one of the calls, in elements.

@@ -1,6 +1,7 @@
 // libcublasLt.so.13 for the emulated driver: products as its manual defines them, computed one number at a
 // time in float64. It refuses inconsistent arguments, and addresses that are not multiples of four bytes. It
-// logs each product as a line of the file FAKE_CUBLASLT_LOG.
+// logs each product as a line of the file FAKE_CUBLASLT_LOG. An algorithm that was asked for with no more workspace
+// than it wants is slow, as some of NVIDIA's are.
 #include <cublasLt.h>
 #include <cuda.h>
 #include <dlfcn.h>
@@ -168,15 +169,15 @@ struct Product {
     if (!is_scaled()) return "";
     return operation.left_mode == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F ? " scaled rows" : " scaled";
   }
-  void log() const {
+  void log(bool slow) const {
     const char* const path = std::getenv("FAKE_CUBLASLT_LOG");
     std::FILE* const file = path ? std::fopen(path, "a") : nullptr;
     if (!file) return;
     const auto letter = [](cublasOperation_t op) { return op == CUBLAS_OP_N ? 'n' : 't'; };
-    std::fprintf(file, "%lld %lld %lld batch=%d %c%c%s%s%s%s\n", (long long)out.columns, (long long)out.rows,
+    std::fprintf(file, "%lld %lld %lld batch=%d %c%c%s%s%s%s%s\n", (long long)out.columns, (long long)out.rows,
                  (long long)k(), out.batch, letter(operation.right), letter(operation.left),
                  operation.bias ? " bias" : "", has(operation.epilogue, CUBLASLT_EPILOGUE_GELU) ? " gelu" : "",
-                 operation.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? " tf32" : "", scales());
+                 operation.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? " tf32" : "", scales(), slow ? " slow" : "");
     std::fclose(file);
   }
 };
@@ -268,7 +269,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return CUBLAS_STATUS_INVALID_VALUE;
   *found = p.has_epilogue() && p.is_served() && wants.alignment >= 4 && wants.workspace >= wanted_workspace;
   if (!*found) return CUBLAS_STATUS_NOT_SUPPORTED;
-  result->algo.data[0] = wants.alignment;
+  result->algo.data[0] = wants.alignment, result->algo.data[1] = wants.workspace <= wanted_workspace;
   result->workspaceSize = wanted_workspace, result->state = CUBLAS_STATUS_SUCCESS;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -284,7 +285,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
       uintptr_t(p.operation.bias) % 16 ||
       has(p.operation.epilogue, CUBLASLT_EPILOGUE_BIAS) != bool(p.operation.bias))
     return CUBLAS_STATUS_INVALID_VALUE;
-  p.log();
+  p.log(algorithm->data[1]);
   return enqueue(stream, p) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 }
