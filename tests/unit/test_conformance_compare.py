@@ -169,3 +169,12 @@ def test_errors_are_counted_by_size():
     assert judged([], []).errors.tolist() == [0] * 10
     assert compare(np.arange(3), np.arange(3), dt.int64).errors is None
     assert judged([1], [1, 2]).errors is None  # nothing to compare element by element
+
+
+def test_operands_may_be_flushed_in_some_elements_only():
+    """An infinity times a subnormal number is an infinity, and times 0 NaN."""
+    inf, nan = np.inf, np.nan
+    how = {"flushes": True, "flushed": (np.array([nan, nan]), 0.0)}
+    assert judged([inf, nan], [inf, inf], **how).ok
+    assert not judged([inf, nan], [inf, inf], flushes=True).ok
+    assert judged([inf, 1.0], [inf, inf], **how).wrong == 1

@@ -53,12 +53,14 @@ def compare(
     *,
     signed_zeros: bool = True,
     flushes: bool = False,
+    flushed: tuple[Any, Any] | None = None,
 ) -> Verdict:
     """Compares an array of dtype `d` with the oracle's answer.
 
     Floats may err by tol * ulp(max(|expected|, scale)); with tol 0 they must be the expected value, rounded once.
     NaN, infinities and signed zeros, integers and bools must be the very same. For one that flushes subnormals,
-    what is less than the smallest normal number off counts as right.
+    what is less than the smallest normal number off counts as right. flushed: (expected, scale) of operands without
+    subnormals, if it may have flushed those, too: an element that equals either is right.
     """
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape:
@@ -67,10 +69,10 @@ def compare(
         return Verdict(False, math.inf, got.size, f"dtype {got.dtype.name}, expected {d.name}")
     with np.errstate(all="ignore"):
         if d.kind == "f":
-            error, bad = _floats(got, expected, d, tol, scale, signed_zeros)
-            if flushes:
-                small = np.abs(_wide(expected) - got.astype(_wide(expected).dtype)) <= d.tiny
-                error, bad = np.where(small, 0.0, error), bad & ~small
+            error, bad = _floats(got, expected, d, tol, scale, signed_zeros, flushes)
+            if flushed is not None:
+                of_flushed, also_bad = _floats(got, flushed[0], d, tol, flushed[1], signed_zeros, flushes)
+                error, bad = np.where(bad & ~also_bad, of_flushed, error), bad & also_bad
         elif d.kind == "c":
             error, bad = _complex(got, expected, d, tol, scale)
         else:
@@ -90,7 +92,9 @@ def _wide(expected: Any) -> Any:
     return expected if expected.dtype == np.longdouble else expected.astype(np.float64)
 
 
-def _floats(got: Any, expected: Any, d: DType, tol: float, scale: Any, signed_zeros: bool) -> tuple[Any, Any]:
+def _floats(
+    got: Any, expected: Any, d: DType, tol: float, scale: Any, signed_zeros: bool, flushes: bool
+) -> tuple[Any, Any]:
     ref = _wide(expected)
     if not d.has_inf:
         ref = np.where(np.isfinite(rounded(ref, d)), ref, math.nan)
@@ -108,6 +112,9 @@ def _floats(got: Any, expected: Any, d: DType, tol: float, scale: Any, signed_ze
         flipped = (_wide(expected) == 0) & (np.asarray(scale) == 0) & (value == 0)
         flipped &= np.signbit(value) != np.signbit(ref)
         error, bad = np.where(flipped, np.inf, error), bad | flipped
+    if flushes:
+        small = np.abs(_wide(expected) - value) <= d.tiny
+        error, bad = np.where(small, 0.0, error), bad & ~small
     return error.astype(np.float64), bad
 
 
