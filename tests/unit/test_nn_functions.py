@@ -471,6 +471,20 @@ def test_recurrent_networks(kind, bidirectional, layers):
     close(alone[1], finals[0][:, 0], 2e-5)
 
 
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_recurrent_networks_have_the_bits_of_single_calls(kind):
+    """They run as compiled functions do, for sequences of any length."""
+    gates, hidden = GATES[kind], 16
+    params = [dt.asarray(draw(gates * hidden, *n, seed=len(n))) for n in ((8,), (hidden,), (), ())]
+    h = dt.asarray(draw(1, 3, hidden))
+    for length in (1, 4, 9):
+        given = dt.asarray(draw(length, 3, 8, seed=length)), (h, h) if kind == "lstm" else h, params
+        results = getattr(nn, kind)(*given)
+        with dt.compile.off():
+            for mine, expected in zip(results, getattr(nn, kind)(*given), strict=True):
+                np.testing.assert_array_equal(mine.numpy(), expected.numpy())
+
+
 def test_a_network_without_biases():
     x, w_ih, w_hh, h = draw(3, 2, 3), draw(4, 3, seed=1), draw(4, 4, seed=2), draw(1, 2, 4, seed=3)
     got, _ = nn.rnn_tanh(*map(dt.asarray, (x, h)), [dt.asarray(w_ih), dt.asarray(w_hh)], has_biases=False)

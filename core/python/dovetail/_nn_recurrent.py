@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from dovetail import _core
 from dovetail._array import expect_array
 from dovetail._core import Array
+from dovetail._trace import recording_graph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ def _gru_step(state: tuple[Array, ...], given: Array, w_hh: Array, b_hh: Array |
     return (n + z * (h - n),)
 
 
+@cache
 def _plain_step(activation: str) -> Step:
     def step(state: tuple[Array, ...], given: Array, w_hh: Array, b_hh: Array | None) -> tuple[Array, ...]:
         return (_op(activation)(given + _gates(state[0], w_hh, b_hh)),)
@@ -90,11 +94,12 @@ class _Network:
     def run(self, step: Step) -> tuple[Array, ...]:
         """The last layer's outputs, and each state's last values."""
         x, last = self.x, []
+        run = _compiled(step) if recording_graph([x]) is None else _one_direction(step)
         for layer in range(self.layers):
             outputs = []
             for direction in range(self.directions):
                 i = layer * self.directions + direction
-                state, y = _one_direction(x, tuple(s[i] for s in self.states), self.params[i], step, direction == 1)
+                state, y = run(x, tuple(s[i] for s in self.states), self.params[i], direction == 1)
                 outputs.append(y)
                 last.append(state)
             x = outputs[0] if self.directions == 1 else _op("concat")(outputs, axis=-1)
@@ -104,24 +109,36 @@ class _Network:
         return (_op("permute_dims")(x, (1, 0, 2)) if self.batch_first else x), *finals
 
 
-def _one_direction(
-    x: Array, state: tuple[Array, ...], params: tuple[Any, ...], step: Step, backwards: bool
-) -> tuple[tuple[Array, ...], Array]:
-    """The states after all of x (L, N, I), and the outputs (L, N, H). What does not depend on the state is one
-    product for all of x."""
-    from dovetail._control import scan
+def _one_direction(step: Step) -> Callable[..., tuple[tuple[Array, ...], Array]]:
+    def recurrent(
+        x: Array, state: tuple[Array, ...], params: tuple[Any, ...], backwards: bool
+    ) -> tuple[tuple[Array, ...], Array]:
+        """The states after all of x (L, N, I), and the outputs (L, N, H). What does not depend on the state is one
+        product for all of x."""
+        from dovetail._control import scan
 
-    w_ih, w_hh, b_ih, b_hh = params
-    given = _op("linear")(x, w_ih, b_ih)
-    if backwards:
-        given = _op("flip")(given, axis=0)
+        w_ih, w_hh, b_ih, b_hh = params
+        given = _op("linear")(x, w_ih, b_ih)
+        if backwards:
+            given = _op("flip")(given, axis=0)
 
-    def body(carry: tuple[Array, ...], gates: Array) -> tuple[tuple[Array, ...], Array]:
-        carry = step(carry, gates, w_hh, b_hh)
-        return carry, carry[0]
+        def body(carry: tuple[Array, ...], gates: Array) -> tuple[tuple[Array, ...], Array]:
+            carry = step(carry, gates, w_hh, b_hh)
+            return carry, carry[0]
 
-    state, y = scan(body, state, given)
-    return state, _op("flip")(y, axis=0) if backwards else y
+        state, y = scan(body, state, given)
+        return state, _op("flip")(y, axis=0) if backwards else y
+
+    return recurrent
+
+
+@cache
+def _compiled(step: Step) -> Callable[..., tuple[tuple[Array, ...], Array]]:
+    """The same for calls outside of traces: devices run a step's nodes as groups, with the bits of the calls one by
+    one."""
+    from dovetail._compile import compile
+
+    return compile(_one_direction(step), numerics="eager")
 
 
 def lstm(
