@@ -160,20 +160,10 @@ class Found:
 
     # ---- what an object holds
 
-    def _hop(
-        self,
-        place: Place,
-        kind: str,
-        key: Any,
-        text: str,
-        *,
-        at: int = 0,
-        word: str | None = None,
-        is_of_many: bool = False,
-    ) -> tuple[Place, ...]:
+    def _hop(self, place: Place, kind: str, key: Any, text: str, *, word: str | None = None) -> tuple[Place, ...]:
         """The place to which a hop leads, if there is something."""
-        x = _core.follow_hop(kind, key, at, place.object, NOTHING)
-        return () if x is NOTHING else (Place(kind, place, key, x, text, at, word, is_of_many),)
+        x = _core.follow_hop(kind, key, 0, place.object, NOTHING)
+        return () if x is NOTHING else (Place(kind, place, key, x, text, word=word),)
 
     def _parts(self, place: Place) -> Iterator[Place]:
         x = place.object
@@ -192,7 +182,7 @@ class Found:
             is_large = len(elements) > MOST_VALUES
             for i, value in enumerate(elements):
                 if not (is_large and type(value) in VALUES):
-                    yield Place("element", place, None, value, f"[{i}]", i, None, is_large)
+                    yield Place("element", place, None, value, f"[{i}]", i, is_of_many=is_large)
         if sort not in (Sort.CLASS, Sort.MODULE):
             yield from self._attributes(place)
         if type(x) is not _core.CompiledFunction:
@@ -205,7 +195,7 @@ class Found:
             if is_large and type(value) in VALUES:
                 continue
             if type(key) in VALUES:
-                yield Place("item", place, key, value, f"[{key!r}]", 0, None, is_large)
+                yield Place("item", place, key, value, f"[{key!r}]", is_of_many=is_large)
             elif not is_large:
                 if not self._is_plain(key):
                     yield Place("key_at", place, None, key, f".keys()[{i}]", i)
@@ -225,7 +215,7 @@ class Found:
             return
         for key, value in list(own_attributes(x).items()):
             if type(key) is str and not self._is_plain(value):
-                yield Place("attribute", place, key, value, f".{key}", 0, key)
+                yield Place("attribute", place, key, value, f".{key}", word=key)
         yield from self._class_of(place)
 
     def _class_of(self, place: Place) -> tuple[Place, ...]:
@@ -256,7 +246,7 @@ class Found:
         own = own_attributes(x)
         for word in [word for word in own if word in words]:
             if is_(x, ModuleType) or self._is_plain(own[word]):  # others were met before
-                yield Place("attribute", place, word, own[word], f".{word}", 0, word)
+                yield Place("attribute", place, word, own[word], f".{word}", word=word)
         if is_(x, ModuleType):
             return
         if type(x) not in words_in:
