@@ -34,3 +34,10 @@
 #define DOVETAIL_CPU_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 #define DOVETAIL_CPU_INLINE [[gnu::always_inline]] inline
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

@@ -5,9 +5,6 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
-constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // dvt::Product with signed sizes, for loops that count down and comparisons with strides. c is dense.
 struct Batched {
   int64_t m, n, k, a_row, a_column, b_row, b_column, matrices;

@@ -131,3 +131,17 @@ def test_nan_wins_in_a_pool(cpu):
     x[0, 0, 2, 3] = np.nan
     got = cpu.run("max_pool2d", x, out="f4", shape=(1, 1, 3, 3), attrs=[(2, 2), (2, 2), (0, 0), (1, 1)])
     assert np.isnan(got).sum() == 1 and np.isnan(got[0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("dtype", FLOATS, **names)
+def test_gradients_by_the_weight_for_rows_of_any_width(cpu, dtype):
+    """None of what an earlier call left in memory is in them."""
+    for kernel, width in [(k, n) for k in (3, 5) for n in range(1, 41)]:
+        how = [(4, 3, kernel), (1,), (kernel // 2,), (1,), 1]
+        x, grad = draw((2, 3, width), dtype), draw((2, 4, width), dtype)
+        large = np.full((2, 4, 100), 1e4, dtype)
+        cpu.run("conv_grad_weight", large[:, :3].copy(), large, out=dtype, shape=how[0], attrs=how)
+        got = cpu.run("conv_grad_weight", x, grad, out=dtype, shape=how[0], attrs=how)
+        seen, wide = windows(x.astype("f8"), (kernel,), (1,), (kernel // 2,), (1,), 0), grad.astype("f8")
+        scale = np.einsum("nclk,nol->ock", np.abs(seen), np.abs(wide))
+        assert_close(got, np.einsum("nclk,nol->ock", seen, wide), 3, scale)

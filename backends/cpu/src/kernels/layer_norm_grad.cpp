@@ -74,9 +74,6 @@ template <class T, bool centred>
   }
 }
 
-constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-
 template <class In, bool centred>
 struct Problem {
   using T = Computed<In>;

@@ -3,6 +3,7 @@
 
 #include "kernel.hpp"
 #include "scratch.hpp"
+#include "side.hpp"
 #include "simd/half.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -22,26 +23,6 @@ DOVETAIL_CPU_INLINE T back(Computed<T> x) {
   else return x;
 }
 
-// One spatial axis. A missing axis has size 1 and a window of 1.
-struct Side {
-  int64_t in = 1, out = 1, stride = 1, kernel = 1, step = 1, padding = 0, dilation = 1;
-
-  int64_t place(int64_t o, int64_t k) const { return o * step - padding + k * dilation; }
-  // Outputs whose window meets x at position k of the kernel: [from, to).
-  void outputs(int64_t k, int64_t& from, int64_t& to) const {
-    const int64_t shift = padding - k * dilation;
-    from = shift > 0 ? (shift + step - 1) / step : 0;
-    to = in + shift > 0 ? (in + shift + step - 1) / step : 0;
-    to = to < out ? to : out;
-    if (to < from) to = from;
-  }
-  int64_t places(int64_t o) const {  // positions of the kernel inside x
-    int64_t n = 0;
-    for (int64_t k = 0; k < kernel; ++k) n += place(o, k) >= 0 && place(o, k) < in;
-    return n;
-  }
-};
-
 struct Window {
   Side h, w;
   int64_t images, channels, image_stride, channel_stride;
@@ -52,8 +33,10 @@ struct Window {
     images = x.shape[0], channels = x.shape[1], image_stride = x.strides[0], channel_stride = x.strides[1];
     const dvt::Ints kernel = a.i64s(0), step = a.i64s(1), padding = a.i64s(2);
     const auto side = [&](uint32_t i) {
-      return Side{x.shape[i + 2], y.shape[i + 2], x.strides[i + 2],          kernel[i],
-                  step[i],        padding[i],     dilates ? a.i64s(3)[i] : 1};
+      Side s;
+      s.in = x.shape[i + 2], s.out = y.shape[i + 2], s.stride = x.strides[i + 2], s.kernel = kernel[i];
+      s.step = step[i], s.padding = padding[i], s.dilation = dilates ? a.i64s(3)[i] : 1;
+      return s.prepare(), s;
     };
     if (x.ndim == 4) h = side(0);
     w = side(uint32_t(x.ndim - 3));
@@ -132,8 +115,8 @@ dvt_status avg_pool(dvt_device*, const dvt_call* c) {
       if constexpr (!is_half<T>) total = y;
       for (int64_t j = 0; j < w.w.out; ++j) total[j] = 0;
       gather(w, x, i, total, [](C a, C b) { return a + b; });
-      const int64_t rows = with_padding ? w.h.kernel : w.h.places(i);
-      for (int64_t j = 0; j < w.w.out; ++j) total[j] /= C(rows * (with_padding ? w.w.kernel : w.w.places(j)));
+      const int64_t rows = with_padding ? w.h.kernel : w.h.within(i);
+      for (int64_t j = 0; j < w.w.out; ++j) total[j] /= C(rows * (with_padding ? w.w.kernel : w.w.within(j)));
       if constexpr (is_half<T>) narrow(total, y, w.w.out);
     }
     return true;

@@ -3,44 +3,13 @@
 #include <atomic>
 
 #include "kernel.hpp"
+#include "side.hpp"
 #include "simd/rows.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 using namespace rows;
 constexpr int kAxes = 3;
-constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-// One spatial axis. A missing axis has size 1 and a window of 1.
-struct Side {
-  int64_t in = 1, out = 1, taps = 1, step = 1, padding = 0, dilation = 1;
-
-  int64_t element(int64_t place, int64_t tap) const { return place * step - padding + tap * dilation; }
-  // How many taps of a place are within x.
-  int64_t within(int64_t place) const {
-    int64_t n = 0;
-    for (int64_t t = 0; t < taps; ++t) n += element(place, t) >= 0 && element(place, t) < in;
-    return n;
-  }
-  // The places [from, to) of which this tap is within x.
-  DOVETAIL_CPU_INLINE void places(int64_t tap, int64_t& from, int64_t& to) const {
-    if (tap < known) from = first[tap], to = last[tap];
-    else compute(tap, from, to);
-  }
-  void prepare() {
-    for (int64_t t = 0; t < least(taps, known); ++t) compute(t, first[t], last[t]);
-  }
-
- private:
-  static constexpr int64_t known = 16;  // divisions are slow
-  int64_t first[known] = {}, last[known] = {1};
-  void compute(int64_t tap, int64_t& from, int64_t& to) const {
-    const int64_t shift = padding - tap * dilation;  // element = place * step - shift
-    from = shift > 0 ? (shift + step - 1) / step : 0;
-    to = in + shift > 0 ? least((in + shift + step - 1) / step, out) : 0;
-    from = least(from, to);
-  }
-};
 
 struct Windows {
   Side side[kAxes];
@@ -56,10 +25,10 @@ struct Windows {
       Side& s = side[kAxes - x.ndim + i];
       const uint32_t k = uint32_t(i - 2);
       s.in = x.shape[i], s.out = out.shape[i];
-      s.taps = a.i64s(first)[k], s.step = a.i64s(first + 1)[k], s.padding = a.i64s(first + 2)[k];
+      s.kernel = a.i64s(first)[k], s.step = a.i64s(first + 1)[k], s.padding = a.i64s(first + 2)[k];
       if (dilates) s.dilation = a.i64s(first + 3)[k];
       s.prepare();
-      elements *= s.in, places *= s.out, taps *= s.taps;
+      elements *= s.in, places *= s.out, taps *= s.kernel;
     }
     if (!dilates) counts_padding = a.boolean(first + 3);
   }
@@ -69,15 +38,15 @@ struct Windows {
   template <class F>
   DOVETAIL_CPU_INLINE void each_tap(int64_t a, int64_t b, F f) const {
     const Side& last = side[2];
-    for (int64_t i = 0; i < side[0].taps; ++i)
-      for (int64_t j = 0; j < side[1].taps; ++j) {
-        const int64_t y = side[0].element(a, i), z = side[1].element(b, j);
+    for (int64_t i = 0; i < side[0].kernel; ++i)
+      for (int64_t j = 0; j < side[1].kernel; ++j) {
+        const int64_t y = side[0].place(a, i), z = side[1].place(b, j);
         if (y < 0 || y >= side[0].in || z < 0 || z >= side[1].in) continue;
         const int64_t line = (y * side[1].in + z) * last.in;
-        for (int64_t k = 0; k < last.taps; ++k) {
+        for (int64_t k = 0; k < last.kernel; ++k) {
           int64_t from, to;
-          last.places(k, from, to);
-          f((i * side[1].taps + j) * last.taps + k, line + last.element(0, k), from, to);
+          last.outputs(k, from, to);
+          f((i * side[1].kernel + j) * last.kernel + k, line + last.place(0, k), from, to);
         }
       }
   }

@@ -6,8 +6,6 @@
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::attention {
 using namespace rows;
 constexpr int64_t query_block = 112, key_block = 512;  // queries: whole register tiles of 14 rows
-constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 // Rows of scores: whole panels and some padding, so that they do not map to the same cache lines.
 template <class T>
 constexpr int64_t score_row(int64_t keys) {

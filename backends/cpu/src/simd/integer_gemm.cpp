@@ -28,9 +28,6 @@ constexpr int vector_bytes = 16, most_rows = 6;
 typedef uint32_t Words __attribute__((vector_size(vector_bytes)));
 constexpr int lanes = vector_bytes / 4, panel = 2 * lanes;
 
-constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 DOVETAIL_CPU_INLINE Words load(const uint32_t* from) {
   Words w;
   std::memcpy(&w, from, sizeof w);

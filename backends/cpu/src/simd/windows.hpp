@@ -1,36 +1,9 @@
 // One or two spatial axes over which a window moves, for convolutions and their gradients.
 #pragma once
+#include "side.hpp"
 #include "simd/gemm.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
-constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// One spatial axis; a missing one has size 1.
-struct Side {
-  int64_t in = 1, out = 1, stride = 1, kernel = 1, step = 1, padding = 0, dilation = 1;
-  static constexpr int64_t known = 16;
-  int64_t first[known] = {}, last[known] = {1};  // outputs() of the first positions: divisions are slow
-
-  void prepare() {
-    for (int64_t k = 0; k < least(kernel, known); ++k) compute(k, first[k], last[k]);
-  }
-  // Outputs whose window meets x at position k of the kernel: [from, to).
-  DOVETAIL_CPU_INLINE void outputs(int64_t k, int64_t& from, int64_t& to) const {
-    if (k < known) from = first[k], to = last[k];
-    else compute(k, from, to);
-  }
-
- private:
-  void compute(int64_t k, int64_t& from, int64_t& to) const {
-    const int64_t shift = padding - k * dilation;  // in = out * step - shift
-    from = shift > 0 ? divide_up(shift, step) : 0;
-    to = least(out, in + shift > 0 ? divide_up(in + shift, step) : 0);
-    if (to < from) to = from;
-  }
-};
-
 struct Windows {
   Side h, w;
   int64_t images, groups, channels, outputs;  // channels and outputs of a group
@@ -74,7 +47,7 @@ template <class In>
 DOVETAIL_CPU_INLINE void copy_line(const In* x, int64_t step, int64_t a, int64_t b, int64_t n,
                                    gemm::Accumulator<In>* out) {
   constexpr int P = gemm::panel<gemm::Accumulator<In>>;
-  if (step == 1 && a == 0 && b == P) {
+  if (step == 1 && a == 0 && b == P && n == P) {
     for (int q = 0; q < P; ++q) out[q] = gemm::load(x[q]);
     return;
   }
