@@ -180,13 +180,41 @@ def test_bad_values():
         x[[0, 1]] = dt.zeros(3, dtype="int64")
     with pytest.raises(ValueError, match="broadcast"):
         x[::-1] = dt.zeros((4, 4, 5), dtype="int64")
-    with pytest.raises(TypeError, match=r"float32.*int64"):
+    with pytest.raises(TypeError, match=r"a float .*int64"):
         x[[0, 1]] = 0.5
     with pytest.raises(TypeError, match=r"float32.*int64"):
         x[x > 3] = dt.asarray([0.5])
     np.testing.assert_array_equal(x.numpy(), N)
     x[[0]] = True
     assert x[0, 0, 0] == 1
+
+
+WIDE = {"float64": 0.1, "complex128": 0.1 + 0.3j, "uint64": 2**63 + 5, "int64": 2**62 + 1}
+SELECTIONS = {
+    "one": lambda a: 1,
+    "slice": lambda a: slice(1, 3),
+    "mask": lambda a: a([False, True, True]),
+    "places": lambda a: a([2, 1]),
+}
+
+
+@pytest.mark.parametrize("form", [lambda v: v, lambda v: [v, v]], ids=["number", "list"])
+@pytest.mark.parametrize("key", SELECTIONS)
+@pytest.mark.parametrize("dtype", WIDE)
+def test_pythons_numbers_are_written_in_the_arrays_dtype(dtype, key, form):
+    """Not rounded to the default dtype on the way, in a compiled function neither."""
+    if (key == "one") == (form(0) != 0) or (dtype == "uint64" and form(0) != 0):
+        pytest.skip("a list for one place, and a list of numbers beyond int64")
+
+    def write(x, value):
+        x[SELECTIONS[key](dt.asarray)] = form(value)
+        return x
+
+    expected = np.zeros(3, dtype)
+    expected[SELECTIONS[key](np.asarray)] = form(WIDE[dtype])
+    np.testing.assert_array_equal(write(dt.zeros((3,), dtype=dtype), WIDE[dtype]).numpy(), expected)
+    if key != "mask" and dtype != "uint64":
+        np.testing.assert_array_equal(dt.compile(write)(dt.zeros((3,), dtype=dtype), WIDE[dtype]).numpy(), expected)
 
 
 def test_nothing_to_take():

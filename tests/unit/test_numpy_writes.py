@@ -90,6 +90,19 @@ def test_dovetails_own_put_along_axis_returns_what_it_wrote_to():
     np.testing.assert_array_equal(x.numpy(), expected)
 
 
+def test_pythons_numbers_are_not_rounded_to_the_default_dtype():
+    x, y = dt.zeros((3, 3), dtype=dt.float64), np.zeros((3, 3))
+    for a in (x, y):
+        np.fill_diagonal(a, 0.1)
+        np.put(a, [1], [0.3])
+        np.putmask(a, np.arange(9).reshape(3, 3) == 2, 0.7)
+        np.place(a, np.arange(9).reshape(3, 3) == 3, [0.9])
+        np.add.at(a, ([0, 0], [1, 1]), 0.2)
+    np.testing.assert_array_equal(x.numpy(), y)
+    np.copyto(x, 0.1)
+    assert np.array_equal(x[0], [0.1, 0.1, 0.1]) and float(np.dot(x[0], [0.3, 0.0, 0.0])) == 0.1 * 0.3
+
+
 def test_values_that_the_array_cannot_hold():
     x = dt.asarray(N)
     for write in (

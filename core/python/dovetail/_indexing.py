@@ -12,6 +12,7 @@ from typing import Any
 from dovetail import _core
 from dovetail._array import as_size, expect_array, symbolic, to_numpy
 from dovetail._core import Array
+from dovetail.schema.number import Number
 
 _op = _core.op_function
 _KINDS = ("bool", "integer", "real floating", "complex floating")
@@ -299,7 +300,7 @@ def _explain(arrays: list[Array], sizes: list[int], axes: list[int]) -> None:
 
 def setitem(x: Array, key: Any, value: Any) -> None:
     """x[key] = value: called by the Array where the key is not a basic one."""
-    value = _value(x, value)
+    value = stored(x, value)
     mask = _sole_mask(x, key)
     if mask is not None and mask.ndim == 0:
         spread = _spread(value, (int(mask), *x.shape))
@@ -324,11 +325,14 @@ def setitem(x: Array, key: Any, value: Any) -> None:
         _put_elements(x, s, value)
 
 
-def _value(x: Array, value: Any) -> Array:
+def stored(x: Array, value: Any) -> Array:
     """The value in x's dtype on x's device. Raises TypeError for a wider kind, by NumPy's same_kind."""
     from dovetail._creation import asarray
 
-    number = isinstance(value, (bool, int, float, complex))
+    number = _kind_of_number(value)
+    if number is not None and number <= _kind(x):  # in x's dtype at once: the default one may be narrower
+        return asarray(value, dtype=x.dtype, device=x.device)
+    given = value
     if not isinstance(value, Array):
         value = asarray(value, device=x.device)
     if value.device != x.device and joins(value):
@@ -338,9 +342,19 @@ def _value(x: Array, value: Any) -> Array:
             f"[setitem] a value on {value.device} for an array on {x.device}: bring it over with .to_device()"
         )
     if _kind(value) > _kind(x):
-        what = f"a number of {value.dtype}" if number else f"values of {value.dtype}"
+        what = f"values of {value.dtype}" if number is None else f"a {type(given).__name__}"
         raise TypeError(f"[setitem] cannot store {what} in an array of {x.dtype}: use .astype() on one of them")
-    return value if value.dtype == x.dtype else _op("astype")(value, x.dtype)
+    if value.dtype == x.dtype:
+        return value
+    if isinstance(given, (list, tuple)):
+        return asarray(given, dtype=x.dtype, device=x.device)
+    return _op("astype")(value, x.dtype)
+
+
+def _kind_of_number(x: Any) -> int | None:
+    if isinstance(x, Number):
+        return 2 if x.is_real else 1
+    return next((i for i, kind in enumerate((bool, int, float, complex)) if isinstance(x, kind)), None)
 
 
 def _kind(x: Array) -> int:

@@ -4,7 +4,7 @@ reductions run. Everything stays on the device and works in traces."""
 from __future__ import annotations
 
 from dovetail import _core
-from dovetail._array import expect_array
+from dovetail._array import expect_array, is_complex
 from dovetail._core import Array, DType
 from dovetail._dtypes import result_type
 
@@ -134,8 +134,14 @@ def nanargmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -
 
 
 def nan_to_num(x: Array, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
-    """x with numbers in place of NaN, inf and -inf; None: the largest number of x's dtype, or its negative."""
+    """x with numbers in place of NaN, inf and -inf; None: the largest number of x's dtype, or its negative.
+
+    The parts of complex numbers are replaced each by itself.
+    """
     expect_array("nan_to_num", x)
+    if is_complex(x):
+        pairs = _op("bitcast")(x, "float32" if x.dtype == "complex64" else "float64")
+        return _op("bitcast")(nan_to_num(pairs, nan=nan, posinf=posinf, neginf=neginf), x.dtype)
     if not is_float(x):
         return x.__copy__()
     from dovetail._dtypes import finfo

@@ -16,7 +16,7 @@ from dovetail._core import Array
 from dovetail._functions import rounded
 from dovetail._names import RENAMED
 from dovetail._numpy_table import PARAMETERS, SAME
-from dovetail._numpy_ufuncs import device_of, operands, refuse, stored, to_arrays, ufunc, unknown
+from dovetail._numpy_ufuncs import array_like, device_of, operands, refuse, stored, to_arrays, ufunc, unknown
 from dovetail._numpy_writes import WRITES, flat
 
 __all__ = ["function", "operands", "ufunc"]
@@ -341,10 +341,14 @@ def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> An
 # ---- products, diagonals, comparisons ----------------------------------------------------------------------------
 
 
+def _both_arrays(a: Any, b: Any) -> tuple[Array, Array]:
+    return array_like(a, b if isinstance(b, Array) else a), array_like(b, a if isinstance(a, Array) else b)
+
+
 @_written("dot")
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
     _no_more("dot", out=out)
-    return dt.dot(*(x if isinstance(x, Array) else dt.asarray(x, device=device_of((a, b))) for x in (a, b)))
+    return dt.dot(*_both_arrays(a, b))
 
 
 @_written("outer")
@@ -396,13 +400,12 @@ def _argsort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None,
 
 @_written("allclose")
 def _allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    a, b = (dt.asarray(x, device=device_of((a, b))) if isinstance(x, list) else x for x in (a, b))
-    return bool(dt.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
+    return bool(dt.allclose(*_both_arrays(a, b), rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
 @_written("array_equal")
 def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
-    a1, a2 = (x if isinstance(x, Array) else dt.asarray(x, device=device_of((a1, a2))) for x in (a1, a2))
+    a1, a2 = _both_arrays(a1, a2)
     if a1.shape != a2.shape:
         return False
     same = a1 == a2

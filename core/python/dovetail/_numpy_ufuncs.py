@@ -51,6 +51,18 @@ def to_arrays(value: Any, device: Any) -> Any:
     return value
 
 
+def array_like(value: Any, x: Array) -> Array:
+    """The value as an Array on x's device. Python's numbers get x's dtype if its kind has them: the default one may
+    be narrower. Raises OverflowError for an integer that x's dtype has not."""
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return dt.asarray(value, device=x.device)
+    own = {"b": 0, "u": 1, "i": 1, "f": 3, "c": 4}.get(np.asarray(value).dtype.kind, 5)
+    of_kind = own <= _KINDS[x.dtype.kind]
+    return dt.asarray(value, dtype=x.dtype if of_kind else None, device=x.device)
+
+
 def operands(*values: Any) -> tuple[Any, ...]:
     """Operands of an operator: NumPy arrays become Arrays of the other operand's device."""
     return to_arrays(values, device_of(values))

@@ -9,7 +9,7 @@ import numpy as np
 
 import dovetail as dt
 from dovetail._core import Array
-from dovetail._numpy_ufuncs import refuse
+from dovetail._numpy_ufuncs import array_like, refuse
 
 __all__ = ["WRITES", "flat", "write_at"]
 
@@ -36,30 +36,45 @@ def _cycled(values: Array, place: Array) -> Array:
 def _copyto(dst: Array, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     if casting != "same_kind":
         raise refuse("numpy.copyto", f"casting: got {casting!r}, expected 'same_kind'")
-    src = _as_array(src, dst)
+    src = array_like(src, dst)
     _stored(dst, src if where is True else dt.where(_as_array(where, dst), src, dst))
 
 
 def _put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     if mode != "raise":
         raise refuse("numpy.put", f"mode: got {mode!r}, expected 'raise'")
-    places = flat(_as_array(ind, a))
-    if places.shape[0]:
-        values = _cycled(_as_array(v, a).astype(a.dtype), dt.arange(places.shape[0], device=a.device))
+    places, values = flat(_as_array(ind, a)), array_like(v, a).astype(a.dtype)
+    if places.shape[0] and values.size:
+        values = _cycled(values, dt.arange(places.shape[0], device=a.device))
         a[...] = dt.reshape(dt.scatter(flat(a), places, values), a.shape)
 
 
+def _mask(name: str, mask: Any, of: Array) -> Array:
+    mask = _as_array(mask, of)
+    if mask.size != of.size:
+        raise ValueError(
+            f"[{name}] mask: got {mask.size} elements, expected {of.size}, one for each of the array's"
+        )
+    return dt.reshape(mask.astype(dt.bool), of.shape)
+
+
 def _putmask(a: Array, mask: Any, values: Any) -> None:
-    values = _as_array(values, a)
+    values, mask = array_like(values, a), _mask("putmask", mask, a)
+    if not values.size:
+        return
     if values.shape != a.shape:
         values = dt.reshape(_cycled(values, dt.arange(a.size, device=a.device)), a.shape)
-    _stored(a, dt.where(_as_array(mask, a), values, a))
+    _stored(a, dt.where(mask, values, a))
 
 
 def _place(arr: Array, mask: Any, vals: Any) -> None:
-    mask = dt.reshape(_as_array(mask, arr).astype(dt.bool), arr.shape)
+    mask, vals = _mask("place", mask, arr), array_like(vals, arr)
+    if not vals.size:
+        if bool(dt.any(mask)):
+            raise ValueError("[place] vals: got an empty array for a mask with places to write to")
+        return
     order = dt.cumulative_sum(flat(mask).astype(dt.int64)) - 1
-    values = dt.reshape(_cycled(_as_array(vals, arr), dt.maximum(order, 0)), arr.shape)
+    values = dt.reshape(_cycled(vals, dt.maximum(order, 0)), arr.shape)
     _stored(arr, dt.where(mask, values, arr))
 
 
@@ -67,12 +82,12 @@ def _fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     if wrap or a.ndim != 2:
         raise refuse("numpy.fill_diagonal", f"wrap={wrap} and shape {a.shape}: expected False and a matrix")
     row = dt.arange(a.shape[0], device=a.device)[:, None]
-    values = dt.broadcast_to(_cycled(_as_array(val, a), flat(row))[:, None], a.shape)
+    values = dt.broadcast_to(_cycled(array_like(val, a), flat(row))[:, None], a.shape)
     _stored(a, dt.where(row == dt.arange(a.shape[1], device=a.device), values, a))
 
 
 def _put_along_axis(arr: Array, indices: Any, values: Any, axis: int | None = -1) -> None:
-    values = _as_array(values, arr).astype(arr.dtype)
+    values = array_like(values, arr).astype(arr.dtype)
     if axis is None:
         arr[...] = dt.reshape(dt.put_along_axis(flat(arr).copy(), _as_array(indices, arr), values), arr.shape)
     else:
@@ -93,7 +108,7 @@ WRITES = {
 _MODES = {"add": "add", "subtract": "add", "multiply": "multiply", "maximum": "max", "minimum": "min"}
 
 
-def write_at(name: str, x: Any, key: Any, values: Any) -> bool:
+def write_at(name: str, x: Any, key: Any, values: Any = None) -> bool:
     """numpy.<name>.at(x, key, values): joins values one after the other. False if there is no such join."""
     if name not in _MODES or not isinstance(x, Array):
         return False
@@ -108,7 +123,7 @@ def write_at(name: str, x: Any, key: Any, values: Any) -> bool:
     for k, n in zip(keys, sizes, strict=True):
         inside = (-n <= k) & (k < n)
         place = dt.where(inside, place * n + dt.where(k < 0, k + n, k), math.prod(sizes))  # else refused by scatter
-    values = dt.broadcast_to(_as_array(values, x).astype(x.dtype), (*place.shape, *rest))
+    values = dt.broadcast_to(array_like(values, x).astype(x.dtype), (*place.shape, *rest))
     values = dt.reshape(-values if name == "subtract" else values, (place.size, *rest))
     joined = dt.scatter(dt.reshape(x, (math.prod(sizes), *rest)), flat(place), values, mode=_MODES[name])
     x[...] = dt.reshape(joined, x.shape)

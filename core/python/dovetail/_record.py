@@ -472,13 +472,13 @@ class FunctionGraph(Graph):
                     ".astype() on one of them"
                 )
         else:
-            from dovetail._indexing import _value
+            from dovetail._indexing import stored
 
             if isinstance(value, _ARRAYS) and _breadth(value.dtype, merged=True) > _breadth(x.dtype, merged=True):
                 raise TypeError(
                     f"[setitem] cannot store {value.dtype} in an array of {x.dtype}: use .astype() on one of them"
                 )
-            value = self._over_region(_value(x, value), kept, axes)
+            value = self._over_region(stored(x, value), kept, axes)
             whole = all(_whole(r, n) for r, n in zip(region, x.shape, strict=True))
             if whole and value.dtype == x.dtype and _same_sizes(value.shape, x.shape):
                 x.take_value(self.value(value))  # nothing of the old value is left

@@ -57,7 +57,7 @@ bool storable(DType from, DType to) {
   return f <= t || (f == DKind::unsigned_int && t == DKind::signed_int) || (is_integer(from) && is_integer(to));
 }
 
-Tensor value_for(PyObject* v, const Tensor& x, py::object& keep) {
+Tensor value_for(PyObject* self, PyObject* v, const Tensor& x, py::object& keep) {
   if (is_number(v)) {
     const DType own = own_dtype(v);
     if (!storable(own, x.dtype))
@@ -66,8 +66,7 @@ Tensor value_for(PyObject* v, const Tensor& x, py::object& keep) {
     return scalar_from(v, x.dtype, "setitem");
   }
   if (!is_array(v))
-    keep = lazy("_creation", "asarray")(py::handle(v), py::arg("device") = py::handle(device_object(*x.device))),
-    v = keep.ptr();
+    keep = lazy("_indexing", "stored")(py::handle(self), py::handle(v)), v = keep.ptr();
   expect_elements(v);
   Tensor t = tensor_of(v);  // a wait may let other threads run
   if (t.device != x.device && t.rank() == 0 && t.device->props.kind == DVT_KIND_CPU)
@@ -85,7 +84,7 @@ void assign(PyObject* self, Region& r, PyObject* value) {
   static const Op& set_slice = op("set_slice");
   Tensor& x = tensor_of(self);
   py::object keep;
-  Tensor v = value_for(value, x, keep);
+  Tensor v = value_for(self, value, x, keep);
   if (v.device) v = over_axes(v, x, r);
   if (r.view.numel == 0) return;
   r.view = Tensor();  // releases its share of the buffer
