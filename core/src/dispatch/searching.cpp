@@ -103,10 +103,33 @@ Tensor positions(const Tensor& mask) {
 struct Groups {
   Tensor order, firsts, begins;
 };
+
+// Column k of a matrix, as a view.
+Tensor column(const Tensor& x, int64_t k) {
+  Tensor t = x;
+  t.set_rank(1);
+  t.size(0) = x.size(0), t.stride(0) = x.stride(0);
+  t.update_dense();
+  t.view.data = static_cast<char*>(x.view.data) + k * x.stride(1) * int64_t(info(x.dtype).bytes());
+  return t;
+}
+
+// The positions of x's elements in ascending order: of complex numbers by their real parts, equal ones by the
+// imaginary parts.
+Tensor order_of(const Tensor& x) {
+  if (!is_complex(x.dtype)) return run("argsort", {&x});
+  const DType part = x.dtype == DType::c64 ? DType::f32 : DType::f64;
+  const Tensor parts = run("bitcast", {&x}, {{"dtype", dtype(part)}});
+  const Tensor real = column(parts, 0), imag = column(parts, 1), by_imag = run("argsort", {&imag});
+  const Tensor ordered = run("take", {&real, &by_imag}, {{"axis", integer(0)}});
+  const Tensor by_real = run("argsort", {&ordered});  // a stable one
+  return run("take", {&by_imag, &by_real}, {{"axis", integer(0)}});
+}
+
 Groups groups_of(const Tensor& x) {
   const auto n = int64_t(x.numel);
   Groups g;
-  g.order = run("argsort", {&x});
+  g.order = order_of(x);
   const Tensor ordered = run("take", {&x, &g.order}, {{"axis", integer(0)}});
   const Tensor next = part(ordered, 1, n), previous = part(ordered, 0, n - 1);
   const Tensor changes = run("not_equal", {&next, &previous});  // true between NaNs
