@@ -80,8 +80,8 @@ def test_lost_writes(target, monkeypatch):
 
 def test_values_of_the_trace(target, monkeypatch):
     """What the function reads by itself is not looked at again."""
-    step = _captures._step
-    monkeypatch.setattr(_captures, "_step", lambda *args: (*step(*args)[:6], *_captures._ANYTHING))
+    step = _captures.step
+    monkeypatch.setattr(_captures, "step", lambda *args: (*step(*args)[:6], *_captures.ANYTHING))
     assert failing(target) == {"watched"}
 
 

@@ -91,15 +91,21 @@ class _Network:
             raise ValueError(f"[{self.what}] hx: got shape {state.shape}, expected {expected}, of a batch")
         return state
 
+    def _run(self, step: Step, backwards: bool) -> Callable[..., tuple[tuple[Array, ...], Array]]:
+        if recording_graph([self.x]) is not None:
+            return _one_direction(step)
+        kind = self.x.device, self.x.dtype.name, self.params[0][2] is None, _core.autocast_dtype(self.x.device)
+        return _compiled(self.what, step, *kind, backwards)
+
     def run(self, step: Step) -> tuple[Array, ...]:
         """The last layer's outputs, and each state's last values."""
         x, last = self.x, []
-        run = _compiled(step) if recording_graph([x]) is None else _one_direction(step)
+        runs = [self._run(step, direction == 1) for direction in range(self.directions)]
         for layer in range(self.layers):
             outputs = []
             for direction in range(self.directions):
                 i = layer * self.directions + direction
-                state, y = run(x, tuple(s[i] for s in self.states), self.params[i], direction == 1)
+                state, y = runs[direction](x, tuple(s[i] for s in self.states), self.params[i], direction == 1)
                 outputs.append(y)
                 last.append(state)
             x = outputs[0] if self.directions == 1 else _op("concat")(outputs, axis=-1)
@@ -133,12 +139,14 @@ def _one_direction(step: Step) -> Callable[..., tuple[tuple[Array, ...], Array]]
 
 
 @cache
-def _compiled(step: Step) -> Callable[..., tuple[tuple[Array, ...], Array]]:
+def _compiled(what: str, step: Step, *kind: Any) -> Callable[..., tuple[tuple[Array, ...], Array]]:
     """The same for calls outside of traces: devices run a step's nodes as groups, with the bits of the calls one by
-    one."""
+    one. kind: what a trace is made for, of which one function would count too many."""
     from dovetail._compile import compile
 
-    return compile(_one_direction(step), numerics="eager")
+    run = _one_direction(step)
+    run.__qualname__ = f"nn.{what}"
+    return compile(run, numerics="eager")
 
 
 def lstm(
