@@ -282,7 +282,8 @@ class Registry:
             return f"[loader] no backend {name!r}: expected lower-case letters, digits and _{cure}"
         package = f"dovetail-{name.replace('_', '-')}"
         if near:
-            return f"[loader] no backend {name!r} is installed; pip install {package}, or did you mean {near!r}?"
+            cure = f"did you mean {near!r}? If not: pip install {package}"
+            return f"[loader] no backend {name!r} is installed: {cure}"
         return f"[loader] no backend {name!r} is installed ({installed}); pip install {package}"
 
     # ---- opening -------------------------------------------------------------------------------------------------

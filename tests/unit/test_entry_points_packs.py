@@ -72,9 +72,7 @@ def test_a_library_for_a_backend_that_is_not_there(world):
     """The failed pack is not listed."""
     library = world.plugin("libfast.so")
     registry = world.registry()
-    with pytest.raises(
-        ValueError, match=r"no backend 'acne' is installed; pip install dovetail-acne, or did you mean 'acme'\?"
-    ):
+    with pytest.raises(ValueError, match=r"no backend 'acne' is installed: did you mean 'acme'\?"):
         registry.load_kernels(library, "acne")
     assert registry.packs() == ()
 

@@ -329,6 +329,7 @@ def test_arrays_that_cannot_be_saved(tmp_path):
             r"z: .* no dtype complex128.*x\.real and x\.imag",
         ),
         ({"z": np.zeros(2)}, None, TypeError, r"z: expected a dovetail array, got ndarray: dovetail\.asarray"),
+        (x, None, TypeError, "arrays: expected a dict of names and arrays, got Array"),
         ({3: x}, None, TypeError, "arrays: a name: expected a string, got int"),
         ({"__metadata__": x}, None, ValueError, "use metadata="),
         ({"\ud800": x}, None, ValueError, "expected text of Unicode"),

@@ -115,6 +115,9 @@ def save_safetensors(
     Raises ValueError for a dtype that the format lacks, which is complex128, RuntimeError where the file cannot be
     written, TypeError for anything but arrays and strings.
     """
+    if not isinstance(arrays, Mapping):
+        got = type(arrays).__name__
+        raise TypeError(f"[save_safetensors] arrays: expected a dict of names and arrays, got {got}")
     for name, x in arrays.items():
         _expect_text("arrays: a name", name)
         if name == "__metadata__":

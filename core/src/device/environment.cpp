@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "device/log.hpp"
@@ -10,7 +12,14 @@
 
 namespace dovetail {
 namespace {
+// Once for each value: some are read again and again.
 void ignore(const char* name, const std::string& expected, const std::string& got) {
+  static std::mutex mutex;
+  static std::set<std::string> ignored;
+  {
+    const std::lock_guard guard(mutex);
+    if (!ignored.insert(name + ('=' + got)).second) return;
+  }
   log(Log::loader, 1,
       std::string(name) + " is ignored: expected " + expected + ", got '" + cleaned(got, 64) +
           "'; correct it or unset " + name);

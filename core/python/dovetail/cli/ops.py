@@ -111,6 +111,8 @@ def _declared(device_name: str) -> list[dict[str, Any]]:
         rows = table.get(op["name"], [])
         declared = registry.get(op["name"])
         meant = {dtype.name for dtype in (declared.dtypes if declared else dtypes)}
+        if declared and declared.spec.of_complex:
+            meant |= {"complex64", "complex128"}
         answers = _core.support(device_name, op["name"])
         found.append(
             {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import runpy
 import sys
 import traceback
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,8 @@ def command(path: str, as_module: bool, as_json: bool, program: str, args: tuple
 
     if not as_module and not Path(program).exists():
         raise click.UsageError(f"there is no file {program!r}; for a module add -m")
+    if as_module and not _is_module(program):
+        raise click.UsageError(f"there is no module {program!r}")
     recorder = dovetail.profile(path)
     try:
         recorder.__enter__()
@@ -66,6 +70,12 @@ def command(path: str, as_module: bool, as_json: bool, program: str, args: tuple
         fail("stopped by Ctrl-C; the trace has what was recorded until then", INTERRUPTED)
     if code:
         raise SystemExit(code)
+
+
+def _is_module(name: str) -> bool:
+    """Whether its first part is found: only importing that would tell more."""
+    first = name.partition(".")[0]
+    return PathFinder.find_spec(first, ["", *sys.path]) is not None or find_spec(first) is not None
 
 
 def _run(program: str, args: tuple[str, ...], as_module: bool) -> None:
