@@ -97,6 +97,28 @@ def test_large_and_small_singular_values():
     assert linalg.matrix_rank(dt.asarray(np.stack([host, host])), rtol=dt.asarray([1e-12, 1e-6])).tolist() == [2, 1]
 
 
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_equal_eigenvalues_and_those_of_every_size(device, dtype):
+    """By LAPACK and by the decomposition, which all other devices run."""
+    n, eps = 40, np.finfo(dtype).eps
+    q = np.linalg.qr(rng.standard_normal((n, n)) + 1j * rng.standard_normal((n, n)))[0]
+    q = q if dtype == "complex64" else np.linalg.qr(rng.standard_normal((n, n)))[0]
+    for values in (np.where(np.arange(n) % 2, 1.0, -1.0), np.logspace(0, -6, n), np.repeat([3.0, 1.0], n // 2)):
+        x = ((q * values) @ q.conj().T).astype(dtype)
+        w, v = map(np.asarray, linalg.eigh(dt.asarray(x, device=device)))
+        assert np.abs((v * w) @ v.conj().T - x).max() < 64 * eps * np.abs(values).max()
+        u, s, vh = map(np.asarray, linalg.svd(dt.asarray(x, device=device)))
+        assert np.abs((u * s) @ vh - x).max() < 128 * eps * np.abs(values).max()
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim"])
+def test_only_the_real_diagonal_of_a_hermitian_matrix_counts(device):
+    x = np.array([[4 + 1j, 9], [1 - 2j, 5 - 3j]], "complex64")
+    factor = np.asarray(linalg.cholesky(dt.asarray(x, device=device)))
+    np.testing.assert_allclose(factor, np.linalg.cholesky([[4, 1 + 2j], [1 - 2j, 5]]), atol=1e-6)
+
+
 def test_cross_and_trace():
     for a, b, axis in (((3,), (3,), -1), ((4, 3), (3,), -1), ((3, 5), (3, 1), -2), ((2, 1, 3), (4, 3), -1)):
         x, y = rng.normal(size=a).astype("float32"), rng.normal(size=b).astype("float32")
