@@ -9,12 +9,12 @@
 namespace dovetail {
 // Attributes in schema order, and what they point to.
 struct Attrs {
-  dvt_attr at[kMaxAttrs];              // of kind NONE where none was given; the rest of such an entry is not set
+  dvt_attr at[kMaxAttrs];              // of kind NONE where none was given; the value of such an entry is not set
   int64_t ints[3 * DVT_MAX_NDIM + 8];  // room for the i64s of one call; longer ones live with the caller
   int n_ints = 0;
 
   Attrs() {  // nothing else is cleared: a call makes one on its stack, also for an op without attributes
-    for (dvt_attr& a : at) a.kind = DVT_A_NONE;
+    for (dvt_attr& a : at) a.kind = DVT_A_NONE, a.count = 0;
   }
   Attrs(const Attrs& o) noexcept { *this = o; }  // vectors of what has one move the rest
   Attrs& operator=(const Attrs& o) noexcept;
