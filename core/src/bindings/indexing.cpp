@@ -65,8 +65,7 @@ Tensor value_for(PyObject* self, PyObject* v, const Tensor& x, py::object& keep)
                                        " in an array of " + info(x.dtype).name + ": use .astype() on one of them");
     return scalar_from(v, x.dtype, "setitem");
   }
-  if (!is_array(v))
-    keep = lazy("_indexing", "stored")(py::handle(self), py::handle(v)), v = keep.ptr();
+  if (!is_array(v)) keep = lazy("_indexing", "stored")(py::handle(self), py::handle(v)), v = keep.ptr();
   expect_elements(v);
   Tensor t = tensor_of(v);  // a wait may let other threads run
   if (t.device != x.device && t.rank() == 0 && t.device->props.kind == DVT_KIND_CPU)
