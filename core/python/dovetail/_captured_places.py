@@ -66,7 +66,7 @@ class Place:
 
     @property
     def hop(self) -> tuple[int, str, int, int]:
-        """What tells this hop from others while the objects live."""
+        """What sets this hop apart from others while the objects live."""
         return id(self.parent.object) if self.parent else 0, self.kind, id(self.key), self.at
 
 

@@ -93,9 +93,9 @@ class _Network:
 
     def _run(self, step: Step, backwards: bool) -> Callable[..., tuple[tuple[Array, ...], Array]]:
         if recording_graph([self.x]) is not None:
-            return _one_direction(step)
+            return _one_direction(step, backwards)
         kind = self.x.device, self.x.dtype.name, self.params[0][2] is None, _core.autocast_dtype(self.x.device)
-        return _compiled(self.what, step, *kind, backwards)
+        return _compiled(self.what, step, backwards, *kind)
 
     def run(self, step: Step) -> tuple[Array, ...]:
         """The last layer's outputs, and each state's last values."""
@@ -105,7 +105,7 @@ class _Network:
             outputs = []
             for direction in range(self.directions):
                 i = layer * self.directions + direction
-                state, y = runs[direction](x, tuple(s[i] for s in self.states), self.params[i], direction == 1)
+                state, y = runs[direction](x, tuple(s[i] for s in self.states), self.params[i])
                 outputs.append(y)
                 last.append(state)
             x = outputs[0] if self.directions == 1 else _op("concat")(outputs, axis=-1)
@@ -115,10 +115,8 @@ class _Network:
         return (_op("permute_dims")(x, (1, 0, 2)) if self.batch_first else x), *finals
 
 
-def _one_direction(step: Step) -> Callable[..., tuple[tuple[Array, ...], Array]]:
-    def recurrent(
-        x: Array, state: tuple[Array, ...], params: tuple[Any, ...], backwards: bool
-    ) -> tuple[tuple[Array, ...], Array]:
+def _one_direction(step: Step, backwards: bool) -> Callable[..., tuple[tuple[Array, ...], Array]]:
+    def recurrent(x: Array, state: tuple[Array, ...], params: tuple[Any, ...]) -> tuple[tuple[Array, ...], Array]:
         """The states after all of x (L, N, I), and the outputs (L, N, H). What does not depend on the state is one
         product for all of x."""
         from dovetail._control import scan
@@ -139,12 +137,12 @@ def _one_direction(step: Step) -> Callable[..., tuple[tuple[Array, ...], Array]]
 
 
 @cache
-def _compiled(what: str, step: Step, *kind: Any) -> Callable[..., tuple[tuple[Array, ...], Array]]:
+def _compiled(what: str, step: Step, backwards: bool, *kind: Any) -> Callable[..., tuple[tuple[Array, ...], Array]]:
     """The same for calls outside of traces: devices run a step's nodes as groups, with the bits of the calls one by
     one. kind: what a trace is made for, of which one function would count too many."""
     from dovetail._compile import compile
 
-    run = _one_direction(step)
+    run = _one_direction(step, backwards)
     run.__qualname__ = f"nn.{what}"
     return compile(run, numerics="eager")
 

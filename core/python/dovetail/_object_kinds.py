@@ -21,7 +21,7 @@ from dovetail.schema.number import Number
 
 __all__ = [
     "MOST_VALUES", "NOTHING", "VALUES", "Sort", "Sorts", "elements_of", "has_code", "is_", "is_foreign",
-    "is_of_python", "is_ours", "is_plain", "is_users_module", "keys_of", "slots_of", "snapshot",
+    "is_of_python", "is_ours", "is_users_module", "keys_of", "slots_of", "snapshot",
 ]  # fmt: skip
 
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
@@ -110,12 +110,12 @@ def keys_of(x: dict[Any, Any]) -> tuple[Any, ...] | None:
     """Those of a dict in their order, for those that are not plain a weak reference; None where one has none."""
     kind = OrderedDict if is_(x, OrderedDict) else dict
     try:
-        return tuple(key if is_plain(key) else ref(key) for key in kind.__iter__(x))
+        return tuple(key if _is_plain(key) else ref(key) for key in kind.__iter__(x))
     except TypeError:
         return None
 
 
-def is_plain(x: Any) -> bool:
+def _is_plain(x: Any) -> bool:
     return type(x) in VALUES or snapshot(x) is not NOTHING
 
 
