@@ -176,6 +176,14 @@ ERRORS = [
         lambda: nn.gru(dt.ones((5, 2, 8)), dt.zeros((2, 2, 4)), weights(3)),
         r"\[gru\] hx: got .*, expected \(1, 2, 4\)",
     ),
+    (
+        lambda: nn.gru(dt.ones((5, 2, 6)), dt.zeros((1, 2, 4)), weights(3)),
+        r"\[gru\] params: got w_ih of shape \(12, 8\) in layer 0, expected \(12, 6\)",
+    ),
+    (
+        lambda: nn.gru(dt.ones((5, 2, 8)), dt.zeros((1, 2, 4)), [*weights(3)[:3], V]),
+        r"\[gru\] params: got b_hh of shape \(4,\) in layer 0, expected \(12,\)",
+    ),
 ]
 
 

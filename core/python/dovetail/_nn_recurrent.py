@@ -76,12 +76,30 @@ class _Network:
                 f"{self.directions} directions"
             )
         self.params = [(*params[i : i + each], None, None)[:4] for i in range(0, len(params), each)]
-        hidden = self.params[0][1].shape[-1]
-        if self.params[0][1].shape[0] != gates * hidden:
-            raise ValueError(
-                f"[{what}] params: got w_hh of shape {self.params[0][1].shape}, expected ({gates} H, H)"
-            )
+        hidden = self._check_params(gates)
         self.states = [self._state(state, hidden) for state in states]
+
+    def _check_params(self, gates: int) -> int:
+        """H, by the first w_hh; the others have the shapes that follow."""
+        for p in self.params:
+            for array in p:
+                if array is not None:
+                    expect_array(self.what, array, "params")
+        first = self.params[0][1].shape
+        if len(first) != 2 or first[0] != gates * first[1]:
+            raise ValueError(f"[{self.what}] params: got w_hh of shape {first}, expected ({gates} H, H)")
+        rows, hidden = first
+        for i, p in enumerate(self.params):
+            layer = i // self.directions
+            size = hidden * self.directions if layer else self.x.shape[-1]
+            shapes = {"w_ih": (rows, size), "w_hh": first, "b_ih": (rows,), "b_hh": (rows,)}
+            for array, (name, expected) in zip(p, shapes.items(), strict=True):
+                if array is not None and array.shape != expected:
+                    raise ValueError(
+                        f"[{self.what}] params: got {name} of shape {array.shape} in layer {layer}, "
+                        f"expected {expected}"
+                    )
+        return hidden
 
     def _state(self, state: Array, hidden: int) -> Array:
         expect_array(self.what, state, "hx")
