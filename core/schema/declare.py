@@ -143,6 +143,7 @@ class Spec(NamedTuple):
     tol: float
     doc: str  # one line
     of_complex: bool = False  # whether it has a decomposition for complex numbers
+    of_stored: bool = False  # and for dtypes that are only stored
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -151,6 +152,7 @@ class Spec(NamedTuple):
             "half_in_f32": self.half_in_f32,
             "decomposition": self.has_decomposition,
             "complex_decomposition": self.of_complex,
+            "stored_decomposition": self.of_stored,
             "must": self.must,
             "private": self.private,
             "view": self.view,
@@ -206,6 +208,7 @@ class Op:
         self.__doc__ = fn.__doc__
         self.decomposition: Callable | None = fn if spec.has_decomposition else None
         self.complex_decomposition: Callable | None = None
+        self.stored_decomposition: Callable | None = None
         self.reference: Callable | None = python["reference"]
         self.scale: Callable | None = python["scale"]
         self.samples: Callable[[], Iterable] | None = python["samples"]
@@ -260,8 +263,11 @@ class Op:
         """Runs the decomposition. Calls without a tracer among the arguments (full, iota) go to the recorder."""
         given = (*zip(self._positional, args, strict=False), *kwargs.items())
         raw = {p.name for p in self.operands if p.kind == "raw"}  # these are for the decomposition to look at
-        is_complex = dt.any_complex(value for name, value in given if name not in raw)
+        values = [value for name, value in given if name not in raw]
+        is_complex = dt.any_complex(values)
         function = self.complex_decomposition if is_complex else self.decomposition
+        if self.stored_decomposition and not is_complex and dt.any_stored(values):
+            function = self.stored_decomposition
         if function is None:
             of = " for complex numbers" if is_complex else ""
             raise Unsupported(f"[{self.name}] has no decomposition{of}: it needs a kernel")
@@ -271,6 +277,12 @@ class Op:
         """Decorates the decomposition, another or the op's own, where an operand or the result is complex."""
         self.complex_decomposition = function
         self.spec = self.spec._replace(of_complex=True)
+        return function
+
+    def of_stored(self, function: Callable) -> Callable:
+        """Decorates the decomposition where an operand or the result has a dtype that is only stored."""
+        self.stored_decomposition = function
+        self.spec = self.spec._replace(of_stored=True)
         return function
 
     def expected(self, *args: Any, like: DType | None = None, **kwargs: Any) -> Any:

@@ -135,7 +135,9 @@ def text_of(names: list[str] | None = None) -> str:
     from dovetail.schema import registry
 
     own = sorted(
-        o.name for o in registry.values() if o.decomposition and o.__module__.startswith("dovetail.schema")
+        o.name
+        for o in registry.values()
+        if (o.decomposition or o.stored_decomposition) and o.__module__.startswith("dovetail.schema")
     )
     lines = []
     if not names:

@@ -40,6 +40,7 @@ SHAPE = {
     "slice": "the number of elements from `start` to `stop` by `step`",
     "set_slice": "the shape of x",
     "bitcast": "the shape of x, and a last axis of the parts of larger elements; the other way round without it",
+    "reinterpret": "`shape`; `(-1,)` is one axis of all",
     "diagonal": "x's, the last two axes replaced by the diagonal's length",
     "sliding_window": "x's, the last axes replaced by the windows' places, then by the places in a window",
     "moveaxis": "x's, reordered",
@@ -113,7 +114,7 @@ DTYPE = {
     "given": "`dtype`, else that of the scalar attributes (int64, float32, ...)",
     "bits": "uint32",
     "int32": "int32",
-    "quantize": "`dtype`; the operands are promoted as for float",
+    "quantize": "`dtype`, an integer of at most 8 bits; the operands are promoted as for float",
     "scaled": "`dtype`, a real float, else float32",
     "control": "those that its programs give",
 }

@@ -72,13 +72,14 @@ class Draw(NamedTuple):
         import numpy as np
 
         least, most = int(d.min), int(d.max)
+        drawn = dt.READ_AS.get(d, d).numpy
         if self.low is None or self.high is None:
-            ends = np.array([0, 1, least, most, 2, 3, max(least, -1), most - 1, least + 1], d.numpy)
-            rest = rng.integers(least, most, n, endpoint=True, dtype=d.numpy)
-            small = rng.integers(max(least, -9), 9, n, endpoint=True, dtype=d.numpy)
+            ends = np.array([0, 1, least, most, 2, 3, max(least, -1), most - 1, least + 1], drawn)
+            rest = rng.integers(least, most, n, endpoint=True, dtype=drawn)
+            small = rng.integers(max(least, -9), 9, n, endpoint=True, dtype=drawn)
             return np.concatenate([ends, np.where(rng.random(n) < 0.5, rest, small)])[:n]
         low, high = max(least, math.ceil(self.low)), min(most, math.floor(self.high))
-        return rng.integers(low, max(low, high), n, endpoint=True, dtype=d.numpy)
+        return rng.integers(low, max(low, high), n, endpoint=True, dtype=drawn)
 
 
 def special_values(d: DType) -> np.ndarray:

@@ -78,7 +78,7 @@ def _dtypes_of_results(op: Any, operands: list[Any], dt: Any) -> Iterator[dict[s
         yield from ({}, {attribute.name: operands[0]})
         return
     if op.spec.dtype == "quantize":
-        yield from ({attribute.name: d} for d in (dt.int8, dt.uint8))
+        yield from ({attribute.name: d} for d in _quantized(dt))
         return
     if op.spec.dtype == "matmul":
         yield {attribute.name: dt.int32}
@@ -86,6 +86,25 @@ def _dtypes_of_results(op: Any, operands: list[Any], dt: Any) -> Iterator[dict[s
     of_rule = {"given": op.dtypes, "index": dt.NOT_COMPLEX}.get(op.spec.dtype, dt.FLOATS)
     allowed = [d for d in dt.REAL + dt.BOOL if d in of_rule]
     yield from ({attribute.name: d} for d in (*([None] if attribute.default is None else []), *allowed))
+
+
+def _quantized(dt: Any) -> tuple[Any, ...]:
+    return (dt.int8, dt.uint8, *(d for d in dt.PACKED if d.kind != "f"))
+
+
+def _stored_calls(op: Any, dt: Any) -> Iterator[Call]:
+    """What has a decomposition for dtypes that are only stored."""
+    shapes, others = list(_shapes()), (*dt.BOOL, *dt.REAL)
+    for d in dt.STORED:
+        for shape in shapes:
+            if op.name == "full":
+                yield [], {"shape": shape, "fill_value": 2, "dtype": d}
+                yield [], {"shape": shape, "fill_value": 2.5, "dtype": d}
+            elif op.name == "copy" and d in dt.PACKED:
+                yield [(d, shape)], {}
+            elif op.name == "astype":
+                yield from (([(d, shape)], {"dtype": other}) for other in others)
+                yield from (([(other, shape)], {"dtype": d}) for other in others)
 
 
 def _optional(op: Any, operands: list[Any]) -> Iterator[list[Any]]:
@@ -389,7 +408,7 @@ def _operand_dtypes(op: Any, dt: Any) -> Iterator[list[Any]]:
         "kv_length": (dt.int32, dt.int64),
         "cu_seq_q": (dt.int32, dt.int64),
         "cu_seq_k": (dt.int32, dt.int64),
-        "x": (dt.int8, dt.uint8, *(dt.FLOAT8 if op.name == "scaled_linear" else ())),
+        "x": (dt.int8, dt.uint8, *dt.FLOAT8) if op.name == "scaled_linear" else _quantized(dt),
         "weight": (dt.int8, *dt.FLOAT8),
         **dict.fromkeys(("x1", "x2", "x1_zero_point", "x2_zero_point"), (dt.int8, dt.uint8)),
     }
@@ -410,6 +429,9 @@ def _operand_dtypes(op: Any, dt: Any) -> Iterator[list[Any]]:
 
 def calls_of(op: Any, dt: Any) -> Iterator[Call]:
     """The calls that an op's decomposition is traced for."""
+    if op.stored_decomposition:
+        yield from _stored_calls(op, dt)
+        return
     for shapes, attributes in _layouts(op):
         for dtypes in _operand_dtypes(op, dt):
             if op.operands and op.operands[-1].variadic:

@@ -16,6 +16,7 @@ enum class ErrorKind {
   axis,      // Python: AxisError
   overflow,  // a number that its dtype cannot hold
   buffer,    // memory of others that cannot be shared
+  no_file,   // Python: FileNotFoundError
 };
 
 // what() reads "[op] what happened: got X, expected Y; cure". `cure`: what the user can do about it; "" where the

@@ -23,7 +23,10 @@ from dovetail_conformance.cases.operand import Call, Operand
 ABSENT, ARRAY, BOOL, INTEGER, REAL = range(5)
 NONE, I64, F64, BOOLEAN, STR, I64S, DTYPE = range(7)  # enum of abi.h
 # Of DLPack.
-CODES = {"INT": 0, "UINT": 1, "FLOAT": 2, "BFLOAT": 4, "COMPLEX": 5, "BOOL": 6, "F8_E4M3FN": 10, "F8_E5M2": 12}
+CODES = {
+    "INT": 0, "UINT": 1, "FLOAT": 2, "BFLOAT": 4, "COMPLEX": 5, "BOOL": 6,
+    "F8_E4M3FN": 10, "F8_E4M3FNUZ": 11, "F8_E5M2": 12, "F8_E5M2FNUZ": 13, "F8_E8M0FNU": 14, "F4_E2M1FN": 17,
+}  # fmt: skip
 MOST_AXES = 6
 
 

@@ -152,9 +152,9 @@ def test_what_is_no_dovetail_file(tmp_path, saved):
     refused(pack(path, header, data), "not a dovetail file: a safetensors file without a program")
     for metadata in (5, [], {"format": "pt"}, {"format": "dovetail"}, {"format": "dovetail", "program": 1}):
         refused(pack(path, {"__metadata__": metadata, **header}, data), "not a dovetail file")
-    with pytest.raises(ValueError, match=r"\[gone.dvt\] no such file"):
+    with pytest.raises(FileNotFoundError, match=r"\[gone.dvt\] no such file"):
         _core.load_program(tmp_path / "gone.dvt")
-    with pytest.raises(ValueError, match="no such file"):
+    with pytest.raises(FileNotFoundError, match="no such file"):
         _core.load_program(tmp_path)
 
 

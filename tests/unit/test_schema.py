@@ -338,13 +338,14 @@ def test_draws():
 
 
 def test_dtypes():
-    assert len(dt.ALL) == 17 and dt.by_name["f32"] is dt.by_name["float32"] is dt.float32
-    for d in dt.FLOAT8 + dt.FLOATS:
+    assert len(dt.ALL) == 25 and dt.by_name["f32"] is dt.by_name["float32"] is dt.float32
+    for d in (*dt.FLOAT8, *dt.FLOATS, *dt.FLOAT8_STORED, dt.float4_e2m1fn):
         info = np.finfo(d.numpy) if d not in dt.FOREIGN else __import__("ml_dtypes").finfo(d.numpy)
         got = (d.max, d.tiny, d.eps, d.mant)
         assert got == (float(info.max), float(info.smallest_normal), float(info.eps), info.nmant)
-    for d in dt.INTEGERS:
-        assert (d.min, d.max) == (np.iinfo(d.numpy).min, np.iinfo(d.numpy).max)
+    for d in (*dt.INTEGERS, dt.int4, dt.int2, dt.uint4, dt.uint2):
+        info = np.iinfo(d.numpy) if d not in dt.FOREIGN else __import__("ml_dtypes").iinfo(d.numpy)
+        assert (d.min, d.max) == (info.min, info.max)
     assert all(dt.of(np.zeros(1, d.numpy)) is d and d.itemsize == d.numpy.itemsize for d in dt.ALL)
 
 

@@ -21,6 +21,14 @@
   X(f32, "float32", "f32", DVT_FLOAT, 32, floating) \
   X(f64, "float64", "f64", DVT_FLOAT, 64, floating) \
   X(c64, "complex64", "c64", DVT_COMPLEX, 64, complex) \
-  X(c128, "complex128", "c128", DVT_COMPLEX, 128, complex)
+  X(c128, "complex128", "c128", DVT_COMPLEX, 128, complex) \
+  X(f8e4m3fnuz, "float8_e4m3fnuz", "f8e4m3fnuz", DVT_F8_E4M3FNUZ, 8, floating) \
+  X(f8e5m2fnuz, "float8_e5m2fnuz", "f8e5m2fnuz", DVT_F8_E5M2FNUZ, 8, floating) \
+  X(f8e8m0fnu, "float8_e8m0fnu", "f8e8m0fnu", DVT_F8_E8M0FNU, 8, floating) \
+  X(i4, "int4", "i4", DVT_INT, 4, signed_int) \
+  X(i2, "int2", "i2", DVT_INT, 2, signed_int) \
+  X(u4, "uint4", "u4", DVT_UINT, 4, unsigned_int) \
+  X(u2, "uint2", "u2", DVT_UINT, 2, unsigned_int) \
+  X(f4e2m1fn, "float4_e2m1fn", "f4e2m1fn", DVT_F4_E2M1FN, 4, floating)
 // clang-format on
 #endif  // DOVETAIL_DTYPES_HPP

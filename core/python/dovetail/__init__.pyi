@@ -313,6 +313,14 @@ float32: DType
 float64: DType
 complex64: DType
 complex128: DType
+float8_e4m3fnuz: DType
+float8_e5m2fnuz: DType
+float8_e8m0fnu: DType
+int4: DType
+int2: DType
+uint4: DType
+uint2: DType
+float4_e2m1fn: DType
 
 def load_backend(what: str | PathLike[str] | type[prototype.PythonDevice]) -> list[Device]: ...
 def load_kernels(name_or_path: str, *, device: str | None = None) -> None: ...

@@ -16,6 +16,7 @@ _op = _core.op_function
 recording_on = _core.recording_on
 _METHODS: list[tuple[str, object]] = []
 FOREIGN = frozenset(_core.foreign_dtypes)  # dtypes that NumPy has from ml_dtypes
+PACKED = _core.packed_dtypes  # those whose elements share bytes, by name, and the name of one that has their values
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
@@ -291,6 +292,8 @@ def _pickle_buffer(x):
     from pickle import PickleBuffer
 
     with suppress(BufferError), recording_on(None):  # a trace does not record how elements are read
+        if x.dtype.name in PACKED:
+            x = _op("reinterpret")(x, (-1,), "uint8")
         view = _core.elements(_op("bitcast")(x, f"uint{8 * x.dtype.itemsize}") if x.dtype.name in FOREIGN else x)
         if view.c_contiguous:
             return PickleBuffer(view)
@@ -332,6 +335,9 @@ def to_numpy(x):
     """A NumPy array of x's elements: a read-only view where the host can read the device's memory, else a copy."""
     import numpy as np
 
+    if x.dtype.name in PACKED:
+        with recording_on(None):
+            return to_numpy(_op("astype")(x, PACKED[x.dtype.name])).astype(numpy_dtype(x.dtype))
     if x.dtype.name in FOREIGN:
         with recording_on(None):  # a trace does not record how elements are read
             bits = _op("bitcast")(x, f"uint{8 * x.dtype.itemsize}")
@@ -354,7 +360,7 @@ def numpy(self):
     """A NumPy array with the same elements, to read and to write: a copy, as numpy.asarray(x) is.
 
     numpy.asarray(x, copy=False) is a read-only view where the host can read the device's memory.
-    bfloat16 and fp8 are dtypes of ml_dtypes.
+    bfloat16, floats of 8 bits and what is smaller are dtypes of ml_dtypes, one element in a byte.
     """
     if self.dtype.name in FOREIGN:
         out = to_numpy(self)
@@ -396,7 +402,7 @@ def __array_function__(self, function, types, args, kwargs):
 
 
 def numpy_dtype(of):
-    """The NumPy dtype of that name; those of 8 bits and bfloat16 are those of ml_dtypes."""
+    """The NumPy dtype of that name; those that NumPy lacks are those of ml_dtypes."""
     import numpy as np
 
     name = str(of)

@@ -75,7 +75,7 @@ def iinfo(type: DType | Array | str, /) -> IInfo:
     dtype = _dtype_of(type)
     if "integer" not in dtype.kind:
         raise ValueError(f"[iinfo] expected an integer dtype, got {dtype}: see finfo()")
-    bits = 8 * dtype.itemsize
+    bits = dtype.bits
     signed = dtype.kind == "signed integer"
     values = bits - signed
     return IInfo(bits, 2**values - 1, -(2**values) if signed else 0, dtype)

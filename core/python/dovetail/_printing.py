@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dovetail import _core
-from dovetail._array import FOREIGN, recording_on, to_numpy
+from dovetail._array import FOREIGN, PACKED, recording_on, to_numpy
 from dovetail._core import Array
 
 # The dtypes that asarray gives to printed values: they are not printed.
@@ -50,6 +50,9 @@ def _elements(x: Array, prefix: str, separator: str) -> str:
         return "[]"
     options = np.get_printoptions()
     how: dict[str, Any] = {"threshold": options["threshold"]}
+    if x.dtype.name in PACKED:
+        with recording_on(None):
+            x = _core.op_function("astype")(x, PACKED[x.dtype.name])
     if x.size > options["threshold"]:
         with recording_on(None):
             x = _outline(x, options["edgeitems"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dovetail import _core
-from dovetail._array import expect_array, expect_axis
+from dovetail._array import PACKED, expect_array, expect_axis
 from dovetail._core import Array, DType
 
 TYPE_CHECKING = False
@@ -24,12 +24,12 @@ def quantize(
     block_size: int | None = None,
     dtype: DType | str | None = None,
 ) -> Array:
-    """round(x / scale) + zero_point as int8 or uint8: ties to even, and the nearest where it is beyond these.
+    """round(x / scale) + zero_point as integers: ties to even, and the nearest where it is beyond the dtype's.
 
     scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0. With
     block_size they have x's shape, but one value for each block of so many elements along axis, the last of which
     may be shorter, as ONNX's QuantizeLinear has it. NaN gives zero_point, and so does 0 / 0. Raises ValueError
-    where shapes do not match.
+    where shapes do not match, TypeError for a dtype other than int8, uint8, int4, uint4, int2 and uint2.
     """
     how = {} if dtype is None else {"dtype": dtype}  # the op says what is missing
     if block_size is None:
@@ -45,7 +45,7 @@ def dequantize(
     axis: int | None = None,
     block_size: int | None = None,
 ) -> Array:
-    """(x - zero_point) * scale of integers of 8 bits, in scale's dtype.
+    """(x - zero_point) * scale of integers of at most 8 bits, in scale's dtype.
 
     scale and zero_point as in quantize. Raises ValueError where shapes do not match.
     """
@@ -65,6 +65,8 @@ def _in_blocks(
 ) -> Array:
     """The op of blocks as rows, with a scale for each."""
     expect_array(what, x)
+    if x.dtype.name in PACKED:
+        x = _op("astype")(x, PACKED[x.dtype.name])
     expect_array(what, scale, "scale")
     if axis is None or isinstance(block_size, bool) or not isinstance(block_size, int) or block_size < 1:
         raise ValueError(f"[{what}] block_size {block_size!r}, axis {axis!r}: expected an axis, and at least 1")
@@ -83,5 +85,9 @@ def _in_blocks(
         moved = _op("pad")(moved, (*(0, 0) * last, 0, spare))
     scales = flat(_op("broadcast_to")(scale, expected))
     made = _op(what)(_op("reshape")(moved, (-1, block_size)), scales, flat(zero_point), axis=0, **how)
+    name = made.dtype.name
+    if name in PACKED:  # these have no axes to move
+        made = _op("astype")(made, PACKED[name])
     made = _op("reshape")(made, (*moved.shape[:last], blocks * block_size))
-    return _op("moveaxis")(made[..., :n] if spare else made, last, axis)
+    made = _op("moveaxis")(made[..., :n] if spare else made, last, axis)
+    return _op("astype")(made, name) if name in PACKED else made

@@ -35,7 +35,7 @@ def load_safetensors(
 
     Raises ValueError, with the names of file and tensor, for a file that is no safetensors file, is cut off, has
     overlapping tensors or holes, sizes that do not fit the bytes, a name twice, or a dtype that Dovetail does not
-    have; and where it has no tensor of one of `names`.
+    have; and where it has no tensor of one of `names`. FileNotFoundError where there is no such file.
     """
     home = _devices.device(device)
     if isinstance(names, str):
@@ -90,6 +90,8 @@ def _read_index(path: str) -> dict[str, str]:
             raise ValueError(f"{size} bytes: expected at most {_MOST_BYTES}")
         with open(path, encoding="utf-8") as file:
             index = json.load(file, object_pairs_hook=members)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{where}no such file: {path}") from None
     except (OSError, RecursionError, ValueError) as why:
         raise ValueError(f"{where}{why}") from None
     shards = index.get("weight_map") if isinstance(index, dict) else None

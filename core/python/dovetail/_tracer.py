@@ -57,7 +57,7 @@ class ArrayTracer(Tracer):
 
     device = property(lambda self: self._graph.device)
     itemsize = property(lambda self: self.dtype.itemsize)
-    nbytes = property(lambda self: self.size * self.dtype.itemsize)
+    nbytes = property(lambda self: -(-self.size * self.dtype.bits // 8))
 
     @property
     def size(self) -> Any:

@@ -27,7 +27,30 @@ def copy(x: Tensor, /) -> Tensor:
     """x itself, in memory of its own."""
 
 
+def _nearest(x, d):
+    """The nearest numbers of a stored float as float64, by a search among all: ties to even codes, of powers of two
+    to the larger one."""
+    numbers = np.unique(np.arange(2**d.bits, dtype=np.uint8).view(d.numpy).astype(np.float64))
+    numbers = numbers[np.isfinite(numbers) & (numbers >= 0)]  # by code
+    powers, saturates = d is dt.float8_e8m0fnu, d is dt.float4_e2m1fn
+    numbers = np.append(numbers, numbers[-1] * 2 if powers else 2 * numbers[-1] - numbers[-2])
+    size = np.abs(np.where(np.isnan(x), 0, x))
+    at = np.clip(np.searchsorted(numbers, size), 1, len(numbers) - 1)
+    low, high = numbers[at - 1], numbers[at]
+    nearest = np.where(
+        (size > (low + high) / 2) | ((size == (low + high) / 2) & (powers | (at % 2 == 0))), high, low
+    )
+    nearest = np.where(nearest == numbers[-1], numbers[-2] if saturates else np.nan, nearest)
+    if powers:
+        return np.where(x > 0, nearest, np.nan)
+    nearest = np.where((nearest == 0) & (not saturates), 0.0, np.copysign(nearest, x))
+    return np.where(np.isnan(x), -0.0 if saturates else np.nan, nearest)
+
+
 def _astype(x, dtype):
+    x = x.astype(np.int64) if dt.by_name.get(x.dtype.name) in dt.PACKED else x
+    if dtype in dt.STORED and dtype.kind == "f":
+        return _nearest(x.astype(np.float64), dtype)
     if dtype.kind == "f":
         return x if x.dtype.kind == "f" else x.astype(np.float64)
     return x != 0 if dtype.kind == "b" else np.trunc(x).astype(dtype.numpy)
@@ -55,7 +78,8 @@ def astype(x: Tensor, dtype: DType, /) -> Tensor:
     """x converted to dtype: floats lose their fraction on the way to integers, and are True where not 0.
 
     An integer too large for a smaller type wraps; a float that an integer type cannot hold gives any value. What is
-    too large for float8_e4m3fn, which has no infinity, is NaN.
+    too large for a float of 8 bits without an infinity is NaN, and so is what is not positive in float8_e8m0fnu,
+    whose numbers are the powers of two; what is too large for float4_e2m1fn is its largest number, and NaN is -0.
     """
 
 

@@ -63,6 +63,12 @@ def _quantize_samples() -> Iterator[Sample]:
         yield sample(f"halves_{b}", given(halves), 1.0, 8, dtype=q)
         yield sample(f"halves_of_scale_{b}", given([h / 4 for h in halves]), 0.25, 8, dtype=q)
         yield sample(f"any_{b}", draw(4000, low=None), draw(4000, low=None), axis=0, dtype=q)
+    for q in (dt.int4, dt.uint4, dt.int2, dt.uint2):
+        b = q.brief
+        yield sample(f"tensor_{b}", draw(5, 33), draw(low=0.3, high=0.6), dtype=q)
+        yield sample(f"axis_{b}", draw(3, 17, 5), draw(17, low=0.3, high=0.6), _zero_points(17), axis=1, dtype=q)
+        ends = [-INF, INF, NAN, -1e4, 1e4, -8.5, 7.5, 15.5, -2.5, 1.5, 2.5, 3.5, 0.5, -0.5, -0.0]
+        yield sample(f"ends_{b}", given(ends), 1.0, dtype=q)
     plain = draw(2, 3, 4), draw(3, **scales)
     yield sample("one_zero_point", *plain, 128, axis=1, dtype=dt.uint8)
     yield sample("small_zero_points", *plain, draw(3, low=-9, high=9, dtype=dt.int8), axis=1, dtype=dt.int8)
@@ -92,6 +98,10 @@ def _dequantize_samples() -> Iterator[Sample]:
         for axis, n in enumerate((3, 17, 5)):
             yield sample(f"axis{axis}_{b}", whole(3, 17, 5), draw(n, **scales), _zero_points(n), axis=axis)
         yield sample(f"channels_{b}", whole(4, 3, 32), draw(3, **scales), axis=-2)
+    for q in (dt.int4, dt.uint4, dt.int2, dt.uint2):
+        x = Draw((5, 17), q.min, q.max, q)
+        yield sample(f"tensor_{q.brief}", x, draw(**scales))
+        yield sample(f"axis_{q.brief}", x, draw(17, **scales), Draw((17,), 0, 3, dt.int64), axis=1)
     plain = draw(2, 3, 4, low=None, dtype=dt.int8), draw(3, **scales)
     yield sample("one_zero_point", *plain, -128, axis=1)
     yield sample("special_scales", draw(4000, low=None, dtype=dt.int8), draw(4000, low=None), axis=0)
@@ -120,11 +130,14 @@ def _spread(v: Tensor, x: Tensor, axis: int | None) -> Tensor:
 def quantize(
     x: Tensor, scale: Tensor, zero_point: Index | None = None, *, axis: int | None = None, dtype: DType
 ) -> Tensor:
-    """round(x / scale) + zero_point as int8 or uint8: ties to even, and the nearest where it is beyond these.
+    """round(x / scale) + zero_point as an integer of at most 8 bits: ties to even, the nearest where it is beyond.
 
     scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0. NaN gives
     zero_point, and so does 0 / 0. dovetail.quantize takes block_size=, too: a value for each block along axis.
     """
+    if dtype in dt.PACKED:
+        wide = quantize(x, scale, zero_point, axis=axis, dtype=dt.READ_AS[dtype])
+        return astype(clip(wide, int(dtype.min), int(dtype.max)), dtype)
     q = round_(x / _spread(scale, x, axis))
     q = where(isnan(q), 0.0, q)
     if zero_point is not None:
@@ -142,7 +155,7 @@ def quantize(
     dtypes=dt.FLOATS,
 )
 def dequantize(x: Raw, scale: Tensor, zero_point: Index | None = None, *, axis: int | None = None) -> Tensor:
-    """(x - zero_point) * scale, in the dtype of scale: what quantize made int8 or uint8 of.
+    """(x - zero_point) * scale, in the dtype of scale: what quantize made integers of.
 
     scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0.
     dovetail.dequantize takes block_size=, too: a value for each block along axis.

@@ -215,6 +215,29 @@ def bitcast(x: Tensor, dtype: DType) -> Tensor:
     """
 
 
+def _reinterpret_samples() -> Iterator[Sample]:
+    yield sample("float", draw(3, 8, low=None), (2, 3), dt.float32, only=(dt.uint8,))
+    yield sample("row", draw(3, 8, low=None), (-1,), dt.int16, only=(dt.uint8,))
+    yield sample("bytes", draw(3, 5, low=None), (-1,), dt.uint8, only=(dt.float16, dt.int32))
+    yield sample("empty", draw(0, 3), (0, 7), dt.int64, only=(dt.uint8,))
+    yield sample("odd", draw(7), (-1,), dt.int32, only=(dt.uint8,), error=ValueError)
+    yield sample("more", draw(8), (3,), dt.int32, only=(dt.uint8,), error=ValueError)
+
+
+@op(
+    shape="reinterpret",
+    dtype="given",
+    view=True,
+    half="native",
+    private=True,
+    dtypes=dt.REAL + dt.FLOAT8,
+    samples=_reinterpret_samples,
+    reference=lambda x, shape, dtype: np.frombuffer(x.tobytes(), dtype.numpy).reshape(shape),
+)
+def reinterpret(x: Tensor, shape: Ints, dtype: DType) -> Tensor:
+    """The bytes of x in order, read as an array of another shape and dtype that has as many bytes."""
+
+
 def _diagonal_samples() -> Iterator[Sample]:
     for k in (0, 2, -1):
         yield sample(f"offset{k}", draw(2, 4, 5), offset=k)

@@ -202,7 +202,7 @@ dvr_status dvr_read_async(const dvr_tensor* from, void* memory, dvr_stream* stre
     Stream& s = stream_for(t, stream);
     use(*t.storage, s, false);
     const DLTensor host = on_host(t, memory);
-    if (is_pinned(*t.device, memory, t.bytes())) copy_pinned(*t.device, s, host, t.view);
+    if (!is_packed(t.dtype) && is_pinned(*t.device, memory, t.bytes())) copy_pinned(*t.device, s, host, t.view);
     else copy_bytes(*t.device, s, host, t.view);
   });
 }
@@ -217,7 +217,7 @@ dvr_status dvr_write_async(const dvr_tensor* array, const void* memory, dvr_stre
     value_changes(*t.storage);
     use(*t.storage, s, true);
     const DLTensor host = on_host(t, const_cast<void*>(memory));
-    if (is_pinned(*t.device, memory, t.bytes())) copy_pinned(*t.device, s, t.view, host);
+    if (!is_packed(t.dtype) && is_pinned(*t.device, memory, t.bytes())) copy_pinned(*t.device, s, t.view, host);
     else copy_bytes(*t.device, s, t.view, host);
   });
 }

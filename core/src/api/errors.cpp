@@ -21,6 +21,7 @@ dvr_status status_of(ErrorKind kind) {
     case ErrorKind::value:
     case ErrorKind::axis:
     case ErrorKind::overflow:
+    case ErrorKind::no_file:
     case ErrorKind::buffer: return DVR_VALUE;
     case ErrorKind::index: return DVR_INDEX;
     case ErrorKind::memory: return DVR_MEMORY;

@@ -272,6 +272,7 @@ static py::object type_of(ErrorKind kind) {
   if (kind == ErrorKind::device_lost) return lazy("_errors", "DeviceLostError");
   if (kind == ErrorKind::axis) return lazy("_errors", "AxisError");
   if (kind == ErrorKind::overflow) return py::reinterpret_borrow<py::object>(PyExc_OverflowError);
+  if (kind == ErrorKind::no_file) return py::reinterpret_borrow<py::object>(PyExc_FileNotFoundError);
   if (kind == ErrorKind::buffer) return py::reinterpret_borrow<py::object>(PyExc_BufferError);
   return py::reinterpret_borrow<py::object>(types[int(kind)]);
 }
@@ -357,6 +358,6 @@ Tensor scalar_from(PyObject* o, DType dtype, const char* function) {
   }
   const double value = PyFloat_AsDouble(o);
   if (value == -1 && PyErr_Occurred()) throw py::error_already_set();
-  return number_of(value, dtype, function, dtype == DType::f8e4m3fn ? shown(o) : std::string());
+  return number_of(value, dtype, function, is_float8(dtype) ? shown(o) : std::string());
 }
 }  // namespace dovetail::bindings

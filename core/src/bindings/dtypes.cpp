@@ -51,7 +51,10 @@ void make_dtypes(py::module_& m) {
       .def_property_readonly("name", [](const PyDType& d) { return info(d.value).name; })
       .def_property_readonly("brief", [](const PyDType& d) { return info(d.value).brief; })
       .def_property_readonly(
-          "itemsize", [](const PyDType& d) { return int(info(d.value).bytes()); }, "Bytes of one element.")
+          "itemsize", [](const PyDType& d) { return int(info(d.value).bytes()); },
+          "Bytes of one element; 1 of those that share a byte.")
+      .def_property_readonly(
+          "bits", [](const PyDType& d) { return info(d.value).bits(); }, "Bits of one element.")
       .def_property_readonly(
           "byteorder", [](const PyDType& d) { return info(d.value).bytes() == 1 ? "|" : "="; },
           "As NumPy's: '=' for the host's order, '|' for single bytes.")
@@ -66,16 +69,18 @@ void make_dtypes(py::module_& m) {
         return other && *other == d.value;
       });
   make_with_new(m.attr("DType"));
-  py::dict all;
+  py::dict all, packed;
   py::set foreign;
   for (int i = 0; i < kDTypes; ++i) {
     py::object o = py::cast(PyDType{DType(i)});
     all[dtype_table[i].name] = o;
     if (is_foreign(DType(i))) foreign.add(dtype_table[i].name);
+    if (is_packed(DType(i))) packed[dtype_table[i].name] = info(unpacked(DType(i))).name;
     objects[i] = o.release().ptr();  // one per process
   }
   m.attr("dtypes") = all;
   m.attr("foreign_dtypes") = foreign;
+  m.attr("packed_dtypes") = packed;
   m.def("promote", [](const py::object& a, const py::object& b) -> py::object {
     const auto t = promote(to_dtype(a.ptr(), "result_type"), to_dtype(b.ptr(), "result_type"));
     return t ? py::reinterpret_borrow<py::object>(dtype_object(*t)) : py::none();

@@ -16,6 +16,7 @@ constexpr std::pair<const char*, ParamKind> param_kinds[] = {
 constexpr std::pair<const char*, uint32_t> op_flags[] = {{"half_in_f32", op_half_in_f32},
                                                          {"decomposition", op_has_decomposition},
                                                          {"complex_decomposition", op_complex_decomposition},
+                                                         {"stored_decomposition", op_stored_decomposition},
                                                          {"must", op_must},
                                                          {"private", op_private},
                                                          {"view", op_view},

@@ -100,6 +100,15 @@ struct Writer {
   }
 };
 
+// The lowest bits of each byte side by side.
+std::vector<char> packed(const std::vector<char>& elements, uint32_t bits) {
+  const uint32_t each = 8 / bits, mask = (1u << bits) - 1;
+  std::vector<char> bytes((elements.size() + each - 1) / each);
+  for (size_t i = 0; i < elements.size(); ++i)
+    bytes[i / each] = char(bytes[i / each] | (uint32_t(elements[i]) & mask) << i % each * bits);
+  return bytes;
+}
+
 const char* name_of(DKind kind) {
   static constexpr const char* names[] = {"bool", "integer", "integer", "floating-point", "complex"};
   return names[int(kind)];
@@ -129,10 +138,11 @@ py::object from_numbers(const py::object& o, const py::object& dtype, const py::
   Tensor sized;
   sized.set_type(t, nullptr);
   sized.set_shape(nested.shape);
-  std::vector<char> bytes(sized.bytes());
+  std::vector<char> bytes(sized.numel * info(t).bytes());
   Writer writer{t, bytes.data(), bytes.data() + bytes.size()};
   writer.all(o.ptr());
   if (writer.to != writer.end) Writer::changed();
+  if (is_packed(t)) bytes = packed(bytes, info(t).bits());
   return wrap(upload(bytes.data(), t, nested.shape, to_device(device.ptr())));
 }
 }  // namespace

@@ -363,7 +363,18 @@ void host_access(Storage& s, bool write) {
   }
 }
 
+// A compact tensor whose elements share bytes, as these bytes: devices copy it so.
+static DLTensor bytes_of(DLTensor t, int64_t& n) {
+  static int64_t stride = 1;
+  n = t.dtype.bits;
+  for (int i = 0; i < t.ndim; ++i) n *= t.shape[i];
+  n = (n + 7) / 8;
+  t.ndim = 1, t.shape = &n, t.strides = &stride, t.dtype = {DVT_UINT, 8, 1};
+  return t;
+}
+
 void copy_bytes(Device& device, Stream& stream, const DLTensor& dst, const DLTensor& src) {
+  if (int64_t n; src.dtype.bits < 8) return copy_bytes(device, stream, bytes_of(dst, n), bytes_of(src, n));
   refuse_reentry();
   constexpr int32_t host = 1;  // kDLCPU
   uint64_t bytes = uint64_t(src.dtype.bits / 8) * src.dtype.lanes;

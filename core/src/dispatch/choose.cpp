@@ -10,9 +10,11 @@ namespace dovetail {
 namespace {
 using Candidates = std::vector<Plan::Candidate>;
 
-bool matches(DLDataType row, DType t) {
+// Rows for any dtype of a size move elements, each in memory of its own; those that make elements know which.
+bool matches(DLDataType row, DType t, bool moves) {
   const DLDataType dl = info(t).dl;
-  return row == dl || (row.code == DVT_ANY && (row.bits == 0 || row.bits == dl.bits));
+  const bool is_such = row.code == DVT_ANY && (row.bits == 0 || row.bits == dl.bits);
+  return row == dl || (is_such && (moves ? !is_packed(t) : !is_stored(t)));
 }
 
 // Does the row take operands of the plan's dtypes? Operands not given match any.
@@ -21,12 +23,13 @@ bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t give
   if (row.op_version > op.spec.version || row.n_in != n_in || row.n_out != n_out) return false;
   if (given >> n_in && !op.variadic) return false;  // an operand that is newer than the row
   if (op.variadic && !(row.operands[n_in - 1].flags & DVT_O_VARIADIC)) return false;
+  const bool moves = n_in && !(op.spec.flags & op_converts);
   for (uint32_t i = 0; i < n_in; ++i)
-    if (given >> i & 1 ? !matches(row.operands[i].dtype, plan.compute[i])
+    if (given >> i & 1 ? !matches(row.operands[i].dtype, plan.compute[i], moves)
                        : !(row.operands[i].flags & DVT_O_OPTIONAL))
       return false;
   for (uint32_t i = 0; i < n_out; ++i)
-    if (!matches(row.operands[n_in + i].dtype, plan.result[i])) return false;
+    if (!matches(row.operands[n_in + i].dtype, plan.result[i], moves)) return false;
   return true;
 }
 
@@ -44,23 +47,24 @@ bool serves(const dvt_kernel& row, const Op& op, const Plan& plan, uint64_t give
   throw Error(ErrorKind::not_implemented, why);
 }
 
-// From or to fp8: by way of float32 it is rounded once, as what float32 does not hold exactly is too large for
-// those, but for float64.
+// From or to floats of 8 bits: by way of float32 it is rounded once, as what float32 does not hold exactly is too
+// large for those, but for float64.
 bool converts_through_f32(const Op& op, const Plan& plan) {
   const DType from = plan.compute[0], to = plan.result[0];
   return op.spec.flags & op_converts && from != DType::f32 && to != DType::f32 && !is_complex(from) &&
          !is_complex(to) && (is_float8(to) ? from != DType::f64 : is_float8(from));
 }
 
-// Operands that no rule changes are for the op itself to look at.
-bool computes_complex(const Op& op, const Plan& plan) {
+// Is the result's dtype or one of the operands' such? Operands that no rule changes are for the op itself to look
+// at.
+bool computes_with(bool (*is_such)(DType), const Op& op, const Plan& plan) {
   int i = 0;
   for (const ParamSpec& p : op.spec.params) {
     if (!is_operand(p.kind)) continue;
     const DType t = plan.compute[i++];
-    if (p.kind == ParamKind::value && t != DType::none && is_complex(t)) return true;
+    if (p.kind == ParamKind::value && t != DType::none && is_such(t)) return true;
   }
-  return is_complex(plan.result[0]);
+  return is_such(plan.result[0]);
 }
 
 bool has_narrow_float(const Op& op, const Plan& plan) {
@@ -88,7 +92,8 @@ bool has_wide_row(const Op& op, std::span<const dvt_kernel* const> rows, const P
 // Does a decomposition serve a call of these dtypes? That of a primitive with a dtype attribute serves results of
 // another dtype than the operands' alone: without the attribute a device must have a row.
 bool has_decomposition(const Op& op, const Plan& plan) {
-  if (computes_complex(op, plan)) return op.spec.flags & op_complex_decomposition;
+  if (computes_with(is_complex, op, plan)) return op.spec.flags & op_complex_decomposition;
+  if (op.spec.flags & op_stored_decomposition && computes_with(is_stored, op, plan)) return true;
   if (!(op.spec.flags & op_has_decomposition)) return false;
   return !(op.spec.flags & op_must) || op.dtype_attr < 0 || plan.result[0] != plan.compute[0];
 }

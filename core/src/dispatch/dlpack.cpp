@@ -95,7 +95,8 @@ std::unique_ptr<Exported> export_array(const Tensor& array, const ExportOptions&
 }
 
 // ---- in ---------------------------------------------------------------------------------------------------------
-Foreign::Foreign(ManagedVersioned* m) : managed(m), tensor(&m->tensor), versioned(true) {
+Foreign::Foreign(ManagedVersioned* m)
+    : managed(m), tensor(&m->tensor), versioned(true), padded(m->flags & kIsPadded) {
   if (m->version.major != kMajor)
     refuse("the tensor is of DLPack " + std::to_string(m->version.major) + "." + std::to_string(m->version.minor) +
            ": expected 1.x");
@@ -132,6 +133,8 @@ bool read_layout(const DLTensor& from, Tensor& t) {
     }
     t.update_dense();
   }
+  if (is_packed(dtype) && !t.dense)
+    refuse(std::string("a tensor of ") + info(dtype).name + " with strides: expected compact bytes");
   const auto address = reinterpret_cast<uintptr_t>(from.data) + from.byte_offset;
   const int item = info(dtype).bytes();
   return fits && address % uintptr_t(is_complex(dtype) ? item / 2 : item) == 0;
@@ -182,6 +185,9 @@ Tensor import_array(Foreign& in, Device* at, Device& to, std::optional<bool> cop
   const DLTensor& from = *in.tensor;
   Tensor t;
   const bool fits = read_layout(from, t);
+  if (is_packed(t.dtype) && in.padded)
+    refuse(std::string("a tensor of ") + info(t.dtype).name +
+           " with a byte for each element: expected packed ones");
   char* data = static_cast<char*>(from.data) + from.byte_offset;
   if (at && !on_host(from.device) &&
       (from.device.device_type == kExtension || from.device.device_type != at->props.dl_device_type ||

@@ -7,7 +7,11 @@
 
 namespace dovetail::dlpack {
 constexpr uint32_t kMajor = 1, kMinor = 2;
-enum : uint64_t { kReadOnly = 1, kIsCopied = 2 };
+enum : uint64_t {
+  kReadOnly = 1,
+  kIsCopied = 2,
+  kIsPadded = 4
+};  // padded: each element of fewer than 8 bits has a byte
 constexpr int kCudaHost = 3, kRocmHost = 11, kExtension = 12;  // device types
 
 struct Version {
@@ -60,6 +64,7 @@ struct Foreign {
   void* managed;
   DLTensor* tensor;
   bool versioned = false;
+  bool padded = false;
   bool taken = false;  // set once the runtime owns `managed` and deletes it
 };
 // An array on `to`. `home` is the device that owns the tensor's memory; nullptr: plain memory of the host. Shared

@@ -1,13 +1,14 @@
 #include "dispatch/numbers.hpp"
 
 #include <cmath>
+#include <cstring>
 
 #include "dispatch/execute.hpp"
 #include "text.hpp"
 
 namespace dovetail {
 Tensor number_of(const Integer& number, DType dtype, const char* function) {
-  const int width = 8 * info(dtype).bytes();
+  const int width = int(info(dtype).bits());
   const bool is_signed = info(dtype).kind == DKind::signed_int;
   const uint64_t most = ~uint64_t{0} >> (64 - width + is_signed), least = is_signed ? most + 1 : 0;
   const uint64_t magnitude = number.negative ? ~number.bits + 1 : number.bits;
@@ -23,17 +24,35 @@ Tensor number_of(const Integer& number, DType dtype, const char* function) {
   return host_scalar(dtype, &number.bits);  // little-endian: the low bytes come first
 }
 
+// Of the floats of which too large numbers would be NaN, and no comparison true.
+static const char* numbers_without_infinity(DType t) {
+  switch (t) {
+    case DType::f8e4m3fn: return "-448 to 448";
+    case DType::f8e4m3fnuz: return "-240 to 240";
+    case DType::f8e5m2fnuz: return "-57344 to 57344";
+    case DType::f8e8m0fnu: return "2**-127 to 2**127";
+    default: return nullptr;
+  }
+}
+
 Tensor number_of(double value, DType dtype, const char* function, const std::string& text) {
-  if (dtype == DType::f8e4m3fn && std::fabs(value) > 464)  // it would be NaN, and no comparison true
-    throw Error(ErrorKind::overflow, std::string("[") + function + "] " + (text.empty() ? to_string(value) : text) +
-                                         " does not fit in float8_e4m3fn, which has no infinity: expected -448 to "
-                                         "448, or a wider dtype");
   if (dtype == DType::f32) {
     const float narrow = float(value);
     return host_scalar(dtype, &narrow);
   }
   const Tensor wide = host_scalar(DType::f64, &value);
-  return dtype == DType::f64 ? wide : cast_scalar(wide, dtype);
+  if (dtype == DType::f64) return wide;
+  const Tensor number = cast_scalar(wide, dtype);
+  if (const char* const expected = std::isnan(value) ? nullptr : numbers_without_infinity(dtype)) {
+    float back;
+    std::memcpy(&back, cast_scalar(number, DType::f32).view.data, sizeof back);
+    if (std::isnan(back))
+      throw Error(ErrorKind::overflow, std::string("[") + function + "] " +
+                                           (text.empty() ? to_string(value) : text) + " does not fit in " +
+                                           info(dtype).name + ", which has no infinity: expected " + expected +
+                                           ", or a wider dtype");
+  }
+  return number;
 }
 
 Tensor complex_number_of(double real, double imaginary, DType dtype) {

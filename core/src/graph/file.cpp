@@ -15,12 +15,14 @@ constexpr const char* kFormat = "dovetail";
 uint64_t aligned(uint64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
 
 // A dtype that safetensors cannot name is stored as bytes.
+// Null where it has none, or only for tensors that fill their last byte.
+const char* dtype_name(DType t) { return is_packed(t) ? nullptr : safetensors::dtype_name(t); }
 std::string stored_dtype(DType t) {
-  const char* name = safetensors::dtype_name(t);
+  const char* name = dtype_name(t);
   return name ? name : "U8";
 }
 std::vector<int64_t> stored_shape(DType t, const std::vector<int64_t>& shape, uint64_t bytes) {
-  return safetensors::dtype_name(t) ? shape : std::vector<int64_t>{int64_t(bytes)};
+  return dtype_name(t) ? shape : std::vector<int64_t>{int64_t(bytes)};
 }
 
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }

@@ -9,10 +9,26 @@ struct Named {
   const char* name;
 };
 constexpr Named kNames[] = {
-    {DType::b8, "BOOL"}, {DType::i8, "I8"},   {DType::i16, "I16"},          {DType::i32, "I32"},
-    {DType::i64, "I64"}, {DType::u8, "U8"},   {DType::u16, "U16"},          {DType::u32, "U32"},
-    {DType::u64, "U64"}, {DType::f16, "F16"}, {DType::bf16, "BF16"},        {DType::f32, "F32"},
-    {DType::f64, "F64"}, {DType::c64, "C64"}, {DType::f8e4m3fn, "F8_E4M3"}, {DType::f8e5m2, "F8_E5M2"},
+    {DType::b8, "BOOL"},
+    {DType::i8, "I8"},
+    {DType::i16, "I16"},
+    {DType::i32, "I32"},
+    {DType::i64, "I64"},
+    {DType::u8, "U8"},
+    {DType::u16, "U16"},
+    {DType::u32, "U32"},
+    {DType::u64, "U64"},
+    {DType::f16, "F16"},
+    {DType::bf16, "BF16"},
+    {DType::f32, "F32"},
+    {DType::f64, "F64"},
+    {DType::c64, "C64"},
+    {DType::f8e4m3fn, "F8_E4M3"},
+    {DType::f8e5m2, "F8_E5M2"},
+    {DType::f8e4m3fnuz, "F8_E4M3FNUZ"},
+    {DType::f8e5m2fnuz, "F8_E5M2FNUZ"},
+    {DType::f8e8m0fnu, "F8_E8M0"},
+    {DType::f4e2m1fn, "F4"},
 };
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorKind::value, why); }
 }  // namespace
@@ -52,7 +68,7 @@ std::string header_of(const std::vector<Entry>& entries, Json metadata) {
 
 // ---- reading ----------------------------------------------------------------------------------------------------
 File::File(const std::string& path) {
-  if (!platform::is_file(path)) refuse("no such file: " + path);
+  if (!platform::is_file(path)) throw Error(ErrorKind::no_file, "no such file: " + path);
   file_ = std::make_shared<platform::MappedFile>(path);
   if (!file_->error().empty()) refuse("it cannot be read: " + file_->error());
   bytes_ = file_->bytes();

@@ -161,9 +161,9 @@ void dtype_scaled(DTypeQuery& q) {
 void dtype_quantize(DTypeQuery& q) {
   const DType t = floating(common(q));
   if (is_complex(t)) wrong_dtype(q, t, "a real float");
-  if (q.given != DType::i8 && q.given != DType::u8)
+  if (q.given == DType::none || !is_integer(q.given) || info(q.given).bits() > 8)
     q.fail(std::string("dtype ") + (q.given == DType::none ? "None" : info(q.given).name) +
-           ": expected int8 or uint8; astype converts to others");
+           ": expected int8, uint8, int4, uint4, int2 or uint2; astype converts to others");
   decide(q, t, q.given);
 }
 
@@ -235,6 +235,11 @@ static DType compute_dtype(const Inference& inv, int i, ParamKind kind) {
   return kind == ParamKind::index ? DType::i64 : t;
 }
 
+// Others see elements in memory, each at an address of its own.
+static bool takes_packed(const Op& op) {
+  return op.spec.flags & op_stored_decomposition || op.spec.shape == "reinterpret";
+}
+
 uint64_t infer_dtypes(const Inference& inv, DType* compute, DType* result) {
   const Op& op = inv.op;
   DType values[kMaxInputs], decided[kMaxInputs];
@@ -255,8 +260,12 @@ uint64_t infer_dtypes(const Inference& inv, DType* compute, DType* result) {
   }
   DTypeQuery query{op, n_values, values, given_dtype(op, inv.attrs), decided, result};
   op.dtype(query);
-  for (int v = 0; v < n_values; ++v)
-    if (values[v] != DType::none) compute[at[v]] = decided[v];
+  for (int v = 0; v < n_values; ++v) {
+    if (values[v] == DType::none) continue;
+    if (is_packed(decided[v]) && !takes_packed(op)) [[unlikely]]
+      query.fail(packed_refusal(decided[v]));
+    compute[at[v]] = decided[v];
+  }
   if (op.variadic) std::fill(compute + op.n_in - 1, compute + kMaxInputs, compute[op.n_in - 1]);
   return given;
 }

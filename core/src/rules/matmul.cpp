@@ -93,7 +93,7 @@ static void product_of_linear(Inference& inv, int bias) {
 
 void shape_linear(Inference& inv) { product_of_linear(inv, 2); }
 
-static bool is_eight_bits(DType t) { return t == DType::i8 || is_float8(t); }
+static bool is_eight_bits(DType t) { return t == DType::i8 || t == DType::f8e4m3fn || t == DType::f8e5m2; }
 
 void shape_scaled_linear(Inference& inv) {
   enum { x, weight, x_scale, weight_scale, bias };

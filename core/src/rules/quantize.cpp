@@ -25,9 +25,11 @@ void shape_quantize(Inference& inv) {
 }
 
 void shape_dequantize(Inference& inv) {
-  if (const DType t = inv.operand(x).dtype; t != DType::i8 && t != DType::u8)
-    inv.fail(ErrorKind::type, operand_name(inv, x) + " is " + info(t).name +
-                                  ": expected int8 or uint8, as quantize gives them; astype and multiply others");
+  if (const DType t = inv.operand(x).dtype; !is_integer(t) || info(t).bits() > 8)
+    inv.fail(ErrorKind::type,
+             operand_name(inv, x) + " is " + info(t).name +
+                 ": expected int8, uint8, int4, uint4, int2 or uint2, as quantize gives them; astype "
+                 "and multiply others");
   shape_quantize(inv);
 }
 }  // namespace dovetail::rules

@@ -282,4 +282,21 @@ bool view_bitcast(Inference& inv, int64_t&) {
   if (from > to) out.stride(common) = 1;
   return true;
 }
+
+// ---- reinterpret --------------------------------------------------------------------------------
+
+void shape_reinterpret(Inference& inv) {
+  const TensorType& x = inv.operand(0);
+  const int a = attr(inv, "shape");
+  const std::span<int64_t> shape = ints(inv, a);
+  const uint64_t bytes = x.bytes();
+  if (shape.size() == 1 && shape[0] == -1) shape[0] = int64_t(bytes * 8 / info(inv.result[0]).bits());
+  const TensorType& out = inv.output(0, shape);
+  if (out.bytes() != bytes)
+    inv.fail(described(inv, 0) + " has " + std::to_string(bytes) + " bytes and " + to_string(out.shape()) + " of " +
+             info(out.dtype).name + " " + std::to_string(out.bytes()) + ": expected as many");
+  inv.work = out.numel;
+}
+
+bool view_reinterpret(Inference& inv, int64_t&) { return inv.operand(0).dense; }
 }  // namespace dovetail::rules

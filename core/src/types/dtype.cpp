@@ -23,7 +23,9 @@ constexpr DType promote_ints(DType a, DType b) {
 }
 
 constexpr DType promote_any(DType a, DType b) {
-  if (a == b || b == DType::b8) return a;
+  if (a == b) return a;
+  if (is_stored(a) || is_stored(b)) return DType::none;
+  if (b == DType::b8) return a;
   if (a == DType::b8) return b;
   if (is_integer(a)) return is_integer(b) ? promote_ints(a, b) : b;
   if (is_integer(b)) return a;
@@ -41,6 +43,11 @@ constexpr auto table = [] {
   return t;
 }();
 }  // namespace
+
+std::string packed_refusal(DType t) {
+  return std::string(info(t).name) + " is for storage, and its elements share bytes: expected x.astype(\"" +
+         info(unpacked(t)).name + "\") first";
+}
 
 std::optional<DType> promote(DType a, DType b) {
   if (a == DType::none || b == DType::none) return std::nullopt;

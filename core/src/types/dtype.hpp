@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "dovetail/abi.h"
 #include "dovetail/dtypes.hpp"
@@ -36,9 +37,20 @@ inline constexpr DType kDefaultFloat = DType::f32, kDefaultInt = DType::i64;
 
 constexpr const DTypeInfo& info(DType t) { return dtype_table[int(t)]; }
 constexpr bool is_float(DType t) { return info(t).kind == DKind::floating; }
-constexpr bool is_float8(DType t) { return t == DType::f8e4m3fn || t == DType::f8e5m2; }
-// A float of another format than IEEE 754's: NumPy has it from a package.
-constexpr bool is_foreign(DType t) { return is_float(t) && info(t).dl.code != DVT_FLOAT; }
+constexpr bool is_float8(DType t) { return is_float(t) && info(t).dl.bits == 8; }
+// Its elements share bytes: an array of it is compact and begins with a byte.
+constexpr bool is_packed(DType t) { return info(t).dl.bits < 8; }
+// The dtype as which the elements of a packed one are read: it has their values, and each lies in memory of its
+// own.
+constexpr DType unpacked(DType t) {
+  return is_float(t) ? DType::f32 : info(t).kind == DKind::signed_int ? DType::i8 : DType::u8;
+}
+// It is converted and moved; no op computes with it, and it promotes to nothing.
+constexpr bool is_stored(DType t) {
+  return is_packed(t) || (is_float8(t) && t != DType::f8e4m3fn && t != DType::f8e5m2);
+}
+// NumPy has it from a package: fewer bits than a byte, or a float of another format than IEEE 754's.
+constexpr bool is_foreign(DType t) { return is_packed(t) || (is_float(t) && info(t).dl.code != DVT_FLOAT); }
 constexpr bool is_complex(DType t) { return info(t).kind == DKind::complex; }
 // A float in which decompositions do not compute: float32 stands in for it.
 constexpr bool is_narrow_float(DType t) { return is_float(t) && info(t).bits() < 32; }
@@ -55,6 +67,8 @@ constexpr std::optional<DType> dtype_of(DLDataType dl) {
 }
 // The array API's promotion table, and beyond it: a float with any integer or bool gives the float, bool with
 // anything gives the other, two different floats of one size (float16 with bfloat16) give float32. uint64 with a
-// signed integer has no result.
+// signed integer has no result, nor has a stored dtype with another.
 std::optional<DType> promote(DType a, DType b);
+// Why nothing looks at an element of a packed array, and the cure.
+std::string packed_refusal(DType);
 }  // namespace dovetail

@@ -65,6 +65,7 @@ enum OpFlags : uint32_t {
   op_autocast_lower = 8192,          // the dtype of the scope
   op_autocast_float32 = 16384,       // float32
   op_complex_decomposition = 32768,  // complex numbers have a decomposition, whether or not others have
+  op_stored_decomposition = 65536,   // stored dtypes, too
   op_autocast = 8192 | 16384,
 };
 

@@ -31,6 +31,14 @@ long double real_value(const Scalar& t) {
     case DType::u64: return read<uint64_t>(t);
     case DType::f8e4m3fn: return std::bit_cast<float>(dvt::float32_of<3>(read<uint8_t>(t)));
     case DType::f8e5m2: return std::bit_cast<float>(dvt::float32_of<2>(read<uint8_t>(t)));
+    case DType::f8e4m3fnuz: return std::bit_cast<float>(dvt::float32_of_fnuz<3>(read<uint8_t>(t)));
+    case DType::f8e5m2fnuz: return std::bit_cast<float>(dvt::float32_of_fnuz<2>(read<uint8_t>(t)));
+    case DType::f8e8m0fnu: return std::bit_cast<float>(dvt::float32_of_e8m0(read<uint8_t>(t)));
+    case DType::f4e2m1fn: return std::bit_cast<float>(dvt::float32_of_e2m1(read<uint8_t>(t)));
+    case DType::i4: return int8_t(read<uint8_t>(t) << 4) >> 4;
+    case DType::i2: return int8_t(read<uint8_t>(t) << 6) >> 6;
+    case DType::u4: return read<uint8_t>(t) & 15;
+    case DType::u2: return read<uint8_t>(t) & 3;
     case DType::f16: return float(read<dvt::float16>(t));
     case DType::bf16: return std::bit_cast<float>(dvt::float32_of_bf16(read<uint16_t>(t)));
     case DType::f32:
@@ -64,6 +72,14 @@ void write_real(void* to, DType dtype, long double v) {
     case DType::u64: return put(wrap<uint64_t>(v));
     case DType::f8e4m3fn: return put(dvt::float8_of<3>(dvt::odd_float32_of(v)));
     case DType::f8e5m2: return put(dvt::float8_of<2>(dvt::odd_float32_of(v)));
+    case DType::f8e4m3fnuz: return put(dvt::fnuz_of<3>(dvt::odd_float32_of(v)));
+    case DType::f8e5m2fnuz: return put(dvt::fnuz_of<2>(dvt::odd_float32_of(v)));
+    case DType::f8e8m0fnu: return put(dvt::e8m0_of(dvt::odd_float32_of(v)));
+    case DType::f4e2m1fn: return put(dvt::e2m1_of(dvt::odd_float32_of(v)));
+    case DType::i4:
+    case DType::u4: return put(uint8_t(wrap<uint8_t>(v) & 15));
+    case DType::i2:
+    case DType::u2: return put(uint8_t(wrap<uint8_t>(v) & 3));
     case DType::f16: return put(dvt::f16_of(dvt::odd_float32_of(v)));
     case DType::bf16: return put(dvt::bf16_of(dvt::odd_float32_of(v)));
     case DType::f32:

@@ -164,7 +164,10 @@ def _cell(word: str, cast: bool, meant: bool) -> str:
 
 
 def _print(device: str, rows: list[dict[str, Any]]) -> None:
-    dtypes = [dtype for dtype in rows[0]["dtypes"] if any(row["dtypes"][dtype] for row in rows)]
+    from dovetail.schema.dtypes import STORED
+
+    stored = {d.brief for d in STORED}  # with which no op computes
+    dtypes = [d for d in rows[0]["dtypes"] if d not in stored and any(row["dtypes"][d] for row in rows)]
     # Each op counts once: in float32, or in the first dtype it is declared for.
     counts = Counter(next((row["dtypes"][d] for d in ("f32", *dtypes) if row["dtypes"][d]), "") for row in rows)
     printed = ", ".join(f"{counts[word]} {WORDS.get(word, word)}" for word in MARKS if word and counts[word])

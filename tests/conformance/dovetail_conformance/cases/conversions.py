@@ -34,7 +34,13 @@ def _values(source: DType, target: DType) -> np.ndarray:
 
 
 def _of_astype(d: DType) -> Iterator[Sample]:
-    """To every dtype; conversions to fp8, which few devices have, are cases of that dtype."""
+    """To every dtype; conversions to fp8 and to stored dtypes, which few devices have, are cases of that dtype."""
+    if d in dt.STORED:
+        for other in dict.fromkeys((dt.READ_AS[d], dt.float64, dt.float16, dt.int32, dt.bool_)):
+            yield from _converted(d, other, f"to_{other.brief}")
+            yield from _converted(other, d, f"from_{other.brief}")
+        yield from _converted(d, d, f"to_{d.brief}")
+        return
     for target in dt.NOT_COMPLEX + dt.FLOAT8 * (d in dt.FLOAT8):
         yield from _converted(d, target, f"to_{target.brief}")
     for source in dt.NOT_COMPLEX if d in dt.FLOAT8 else ():
@@ -58,7 +64,9 @@ def _near_ties(source: DType, target: DType) -> list[float]:
 
 def _of_full(d: DType) -> Iterator[Sample]:
     limits: dict[str, Any] = {}
-    if d.kind == "f":
+    if d in dt.STORED:
+        limits = {"largest": d.max, "lowest": d.min} if d.kind == "f" else {"odd": int(d.max), "lowest": int(d.min)}
+    elif d.kind == "f":
         limits = {"largest": d.max, "smallest": d.tiny, "lowest": -d.max, "minus_zero": -0.0, "nan": math.nan}
         if d in dt.NARROW:
             limits |= {f"tie{i}": x for i, x in enumerate(_near_ties(dt.float64, d))}
@@ -77,6 +85,6 @@ SAMPLES = {"astype": _of_astype, "full": _of_full, "iota": _of_iota}
 
 
 def cases(op: Op) -> Iterator[Case]:
-    for d in op.dtypes + dt.FLOAT8 * (op.name in ("astype", "full")):
+    for d in op.dtypes + (dt.FLOAT8 + dt.STORED) * (op.name in ("astype", "full")):
         for sample in SAMPLES[op.name](d) if op.name in SAMPLES and d.kind != "c" else ():
             yield sample_case(op, d, sample)

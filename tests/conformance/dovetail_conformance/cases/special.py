@@ -70,8 +70,8 @@ def every_exponent(d: DType) -> np.ndarray:
 
 def special(d: DType) -> np.ndarray:
     """Numbers at which a function of one operand may go wrong, as far as they can be listed."""
-    if d.bits == 8:
-        return np.arange(256, dtype=np.uint8).view(d.numpy)
+    if d.bits <= 8:
+        return np.arange(2**d.bits, dtype=np.uint8).view(d.numpy)
     magnitudes = np.concatenate([neighbours(thresholds(d), 2), every_exponent(d)])
     return np.concatenate([special_values(d), magnitudes, -magnitudes, np.array([math.nan], d.numpy)])
 
@@ -86,6 +86,8 @@ def grid(d: DType) -> np.ndarray:
     if d.kind == "b":
         return np.array([False, True])
     least, most = int(d.min), int(d.max)
+    if d.bits < 8:
+        return np.array([*range(least, most + 1), least]).astype(d.numpy)  # the last byte is not full
     powers = [1 << k for k in range(0, d.bits - 1, 3)]
     listed = [0, 3, 5, 7, 10, most, most - 1, most // 2, *powers, *(p - 1 for p in powers)]
     if least:

@@ -18,6 +18,7 @@ DTYPES = {
     "U8": dt.uint8, "U16": dt.uint16, "U32": dt.uint32, "U64": dt.uint64,
     "F8_E4M3": dt.float8_e4m3fn, "F8_E5M2": dt.float8_e5m2, "F16": dt.float16, "BF16": dt.bfloat16,
     "F32": dt.float32, "F64": dt.float64, "C64": dt.complex64,
+    "F8_E4M3FNUZ": dt.float8_e4m3fnuz, "F8_E5M2FNUZ": dt.float8_e5m2fnuz, "F8_E8M0": dt.float8_e8m0fnu,
 }  # fmt: skip
 
 
@@ -93,14 +94,23 @@ def _declared(tensors: dict[str, np.ndarray], document: dict[str, Any]) -> dict[
     made = {}
     for name, entry in document.get("tensors", {}).items():
         expect(name in tensors, f"the file lacks the tensor '{name}'")
-        d, shape = dt.by_name[entry["dtype"]].numpy, tuple(entry["shape"])
-        raw = np.ascontiguousarray(tensors[name]).reshape(-1).view(np.uint8)
-        expect(
-            raw.size == math.prod(shape) * d.itemsize,
-            f"tensor '{name}' has {raw.size} bytes: expected {math.prod(shape) * d.itemsize}",
+        d, shape = dt.by_name[entry["dtype"]], tuple(entry["shape"])
+        raw, size = (
+            np.ascontiguousarray(tensors[name]).reshape(-1).view(np.uint8),
+            -(-math.prod(shape) * d.bits // 8),
         )
-        made[name] = raw.view(d).reshape(shape)
+        expect(raw.size == size, f"tensor '{name}' has {raw.size} bytes: expected {size}")
+        made[name] = (_unpacked(raw, d)[: math.prod(shape)] if d in dt.PACKED else raw.view(d.numpy)).reshape(shape)
     return made
+
+
+def _unpacked(raw: np.ndarray, d: dt.DType) -> np.ndarray:
+    """Elements that share bytes, the first in the lowest bits."""
+    codes = (raw[:, None] >> np.arange(0, 8, d.bits, dtype=np.uint8) & (2**d.bits - 1)).reshape(-1)
+    if d.kind == "f":
+        return codes.view(d.numpy)
+    sign = 2 ** (d.bits - 1) if d.kind == "i" else 0
+    return ((codes.astype(np.int8) ^ sign) - sign).astype(d.numpy)
 
 
 def load_document(source: str | Path | dict[str, Any], tensors: dict[str, np.ndarray] | None = None) -> Loaded:
