@@ -13,6 +13,7 @@
 # make lint      format and style        make clean   all that was built, but not .venv
 #
 # PYTHON=python3.12 make test takes another interpreter, in a virtual environment of its own. JOBS=n: parallelism.
+# RELEASED=1: the core and the CPU device that are installed and tested are those of make wheels; needs Debian.
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -79,8 +80,8 @@ sources = find $(1) -type f ! -path '*/__pycache__/*' ! -path '*/build/*' ! -pat
 unstage = rm -rf $(foreach d,build build/wheel,$(addprefix $(1)/$d/,lib.* bdist.*)); \
   find $(1)/build $(1)/build/wheel -maxdepth 1 -name 'temp.*' ! -newer $(2)/.tools -exec rm -rf {} + 2> /dev/null || true
 
-# $(1) stamp, $(2) project, $(3) what goes into it, $(4) the wheel, $(5) the environment that builds it; and, by a variable of
-# its own, options_of_$(1) for CMake
+# $(1) stamp, $(2) project, $(3) what goes into it, $(4) the wheel, $(5) the environment that builds it; and, by variables of
+# their own, options_of_$(1) for CMake, or released_$(1): the stamp of the wheels to release, of which this is one
 define wheel
 build/stamps/$(1).files: FORCE
 	@mkdir -p $$(@D)
@@ -88,6 +89,13 @@ build/stamps/$(1).files: FORCE
 	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
 
 sources_of_$(1) := build/stamps/$(1).files $$(shell $(call sources,$(3)) 2> /dev/null)
+ifdef released_$(1)
+build/stamps/$(1): $$(released_$(1))
+	@rm -rf dist/$(4)
+	@mkdir -p dist
+	@cp $$(dir $$(released_$(1)))dist/$(4) dist
+	@touch $$@
+else
 build/stamps/$(1): $$(sources_of_$(1)) | $(5)/.tools
 	@echo "-- wheel of $(2)$(if $(filter backends/%,$(2)),: its kernels compile for minutes)"
 	@$(call unstage,$(2),$(5))
@@ -95,9 +103,17 @@ build/stamps/$(1): $$(sources_of_$(1)) | $(5)/.tools
 	@mkdir -p dist
 	@CMAKE_ARGS="$$$$CMAKE_ARGS $$(options_of_$(1))" $(call pip,$(5)) wheel --no-deps --no-build-isolation --wheel-dir dist ./$(2) > $$@.log 2>&1 || { cat $$@.log; exit 1; }
 	@touch $$@
+endif
 
 stamps_of_$(5) += build/stamps/$(1)
 endef
+
+# Where make wheels builds.
+RELEASE := build/release$(VENV:.venv%=%)
+ifdef RELEASED
+released_dovetail-$(TAG) := $(RELEASE)/x86_64/.wheels
+released_dovetail-cpu := $(RELEASE)/x86_64/.wheels
+endif
 
 core_wheel := dovetail_runtime-[0-9]*cp$(subst .,,$(TAG))-*.whl
 core_sources := pyproject.toml setup.py VERSION LICENSE README.md core entry_points examples/kernel_pack \

@@ -25,7 +25,6 @@ $(ARM)/.tools: $(ARM)/.sysroot pyproject.toml examples/minilm/requirements.txt
 
 PLATFORM := manylinux_2_28
 ARCHITECTURES ?= x86_64 aarch64
-RELEASE := build/release$(VENV:.venv%=%)
 python_headers_x86_64 = "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')"
 python_headers_aarch64 = $(ARM)/sysroot/usr/include/python$(TAG)
 

@@ -86,12 +86,14 @@ def test_the_library_is_the_same_to_its_users(core_wheel, tmp_path):
 
     Weak ones are apart: whether a compiler inlines a template's instance or keeps it is its own choice.
     """
-    names = []
+    libraries = []
     for wheel in (core_wheel, wheels("x86_64")[0]):
         with zipfile.ZipFile(wheel) as archive:
-            library = Path(archive.extract("dovetail/libdovetail.so", tmp_path / wheel.stem))
-        names.append({name for name, kind in exported(library).items() if kind not in "WVu"})
-    assert names[0] and names[0] == names[1]
+            libraries.append(Path(archive.extract("dovetail/libdovetail.so", tmp_path / wheel.stem)))
+    if libraries[0].read_bytes() == libraries[1].read_bytes():
+        pytest.skip("RELEASED=1: there is no build for this machine alone")
+    here, released = ({n for n, kind in exported(library).items() if kind not in "WVu"} for library in libraries)
+    assert here and here == released
 
 
 def test_old_libraries_load_it(tmp_path):
