@@ -20,7 +20,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-aarch64-all \
-  test-xpu test-cuda test-llvm test-wheels mutation bench bench-cuda docs dev lint format clean wheels install FORCE
+  test-xpu test-cuda test-llvm test-wheels mutation bench bench-cuda docs dev lint format clean wheels install tools FORCE
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -166,6 +166,9 @@ $(VENV)/.installed $(XPU)/.installed $(CUDA)/.installed $(LLVM)/.installed: %/.i
 	@touch $@
 
 install: $(VENV)/.installed
+
+# What other environments get from the network; continuous integration fetches it while the first leg runs.
+tools: $(LLVM)/.tools $(XPU)/.tools $(CUDA)/.tools
 
 # ---- the example and the benchmarks --------------------------------------------------------------------------------
 
