@@ -67,6 +67,8 @@ def test_levels_agree():
     import samples
 
     levels = [harness.session(level) for level in harness.LEVELS if harness.available(level)]
+    if len(levels) == 1:
+        pytest.skip("one level alone runs here")
     for rows in zip(*(s.rows for s in levels), strict=True):
         assert len({row.op for row in rows}) == 1
         results = [samples.run_row(s, row) for s, row in zip(levels, rows, strict=True)]
