@@ -126,6 +126,19 @@ def test_both_products_of_a_part_are_rounded(home, dtype):
         np.testing.assert_allclose(dt.sum(z).numpy(), host.astype("complex128").sum(), rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", ["asin", "acos", "asinh", "acosh"])
+def test_inverse_functions_of_the_largest_numbers(name, dtype):
+    part = np.finfo(dtype)
+    sizes = np.array([0.9, -0.9, 0.2, 1e-3, 0, -0.0]) * float(part.max)
+    z = (sizes[:, None] + 1j * sizes[:-1]).astype(dtype)
+    wanted = getattr(np, "arc" + name[1:])(z.astype(np.clongdouble))
+    for home in ("cpu", "sim") if dtype == "complex64" else ("cpu",):
+        got = getattr(dt, name)(dt.asarray(z, device=home)).numpy()
+        np.testing.assert_allclose(got.real, wanted.real.astype(part.dtype), rtol=4 * part.eps)
+        np.testing.assert_allclose(got.imag, wanted.imag.astype(part.dtype), rtol=4 * part.eps)
+
+
 def test_extremes_have_the_same_values_with_kernels_and_without(home):
     """Infinities, NaN and numbers whose products overflow: as pairs of floats, which sim computes with."""
     sign = lambda x: np.where(np.isnan(x), 0, np.copysign(1, x))  # noqa: E731

@@ -154,6 +154,11 @@ def test_ranges():
     np.testing.assert_allclose(dt.arange(0.0, 1.0, 0.1).numpy(), np.arange(0, 1, 0.1, dtype="float32"), rtol=1e-6)
     np.testing.assert_allclose(dt.linspace(0, 1, 7).numpy(), np.linspace(0, 1, 7), rtol=1e-6)
     np.testing.assert_array_equal(dt.eye(3, 4, k=1).numpy(), np.eye(3, 4, k=1))
+    np.testing.assert_allclose(dt.linspace(1, 2 - 1j, 5).numpy(), np.linspace(1, 2 - 1j, 5), rtol=1e-6)
+    assert dt.linspace(0, 1, 3, dtype="complex64").tolist() == [0, 0.5, 1]
+    assert dt.arange(1, 3, dtype="complex64").tolist() == [1, 2]
+    with pytest.raises(TypeError, match=r"\[linspace\] dtype float32 of complex numbers"):
+        dt.linspace(0, 1j, 3, dtype="float32")
 
 
 def test_device_context():

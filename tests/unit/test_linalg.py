@@ -141,6 +141,10 @@ def test_norms():
             want = np.linalg.norm(x, order, axis=(-2, -1), keepdims=keepdims)
             close(linalg.matrix_norm(dt.asarray(x), ord=order, keepdims=keepdims), want)
     close(np.linalg.norm(dt.asarray(x[0]), 1), np.linalg.norm(x[0], 1))
+    for shape in ((0, 3), (3, 0), (2, 0, 3)):
+        for order in ("fro", "nuc", 1, 2, np.inf):
+            close(linalg.matrix_norm(dt.zeros(shape), ord=order), np.zeros(shape[:-2]))
+    close(linalg.vector_norm(dt.zeros((2, 0)), axis=1, ord=np.inf), np.zeros(2))
     with pytest.raises(ValueError, match="ord: got 3"):
         linalg.matrix_norm(dt.asarray(x), ord=3)
 

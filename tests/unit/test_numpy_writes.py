@@ -30,6 +30,8 @@ WRITES = {
     "add.at_mask": lambda x, a: np.add.at(x, a(MASK), a(VALUES[MASK])),
     "subtract.at": lambda x, a: np.subtract.at(x, (a(ROWS), a(np.array([1, 1, -5, 1]))), a(VALUES[0, :4])),
     "multiply.at": lambda x, a: np.multiply.at(x, (a(ROWS), 2), 3),
+    "add.at_slices": lambda x, a: np.add.at(x, (slice(None, None, -1), [0, 0, 1]), a(VALUES[:1, :1])),
+    "multiply.at_rest": lambda x, a: np.multiply.at(x, (..., a(np.array([1, 1]))), 3),
     "maximum.at": lambda x, a: np.maximum.at(x, [0, 0, 1], a(VALUES[:3])),
     "minimum.at": lambda x, a: np.minimum.at(x, a(ROWS[:, None]), a(VALUES[:, None])),
 }

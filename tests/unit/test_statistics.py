@@ -24,6 +24,9 @@ def test_cov():
     close(dt.cov(x, aweights=a, correction=0), np.cov(X[0], aweights=weight, ddof=0))
     close(dt.cov(x, fweights=f, aweights=a), np.cov(X[0], fweights=often, aweights=weight))
     close(dt.corrcoef(x), np.corrcoef(X[0]))
+    z = (X[0] + 1j * X[1]).astype("complex64")
+    close(dt.cov(dt.asarray(z), fweights=f, aweights=a), np.cov(z, fweights=often, aweights=weight))
+    close(dt.corrcoef(dt.asarray(z)), np.corrcoef(z))
     assert dt.corrcoef(x[0]).item() == 1 and np.isnan(dt.cov(x[:, :1]).numpy()).all()
     with pytest.raises(ValueError, match=r"\[cov\] fweights: got 6, expected one for each of 5"):
         dt.cov(dt.zeros((2, 5)), fweights=f)
@@ -93,6 +96,8 @@ def test_interp():
     close(dt.interp(a[:-1], b[:1], c[:1]), np.interp(x[:-1], xp[:1], fp[:1]))
     close(dt.interp(0.3, b, c), np.interp(0.3, xp, fp))
     close(dt.interp(dt.asarray([1, 2]), dt.asarray([0, 4]), dt.asarray([0, 2])), [0.5, 1])
+    z = (fp - 2j * fp[::-1]).astype("complex64")
+    close(dt.interp(a[:-1], b, dt.asarray(z), left=3j), np.interp(x[:-1], xp, z, left=3j))
     with pytest.raises(ValueError, match=r"\[interp\] fp: got 7 points, expected xp's 8"):
         dt.interp(a, b, c[1:])
 

@@ -301,8 +301,8 @@ def eye(
 
 
 def linspace(
-    start: float,
-    stop: float,
+    start: complex,
+    stop: complex,
     /,
     num: int,
     *,
@@ -312,8 +312,18 @@ def linspace(
 ) -> Array:
     """num numbers from start to stop, evenly; the last one is stop itself, or the one before it.
 
-    Integer dtypes: rounded down, as NumPy's, from float64 numbers.
+    dtype: float32 by default, complex64 where an end is complex. Integer dtypes: rounded down, as NumPy's, from
+    float64 numbers.
     """
+    if isinstance(start, complex) or isinstance(stop, complex):
+        part = {None: "float32", "complex64": "float32", "complex128": "float64"}.get(
+            dtype if dtype is None else _core.to_dtype(dtype).name
+        )
+        if part is None:
+            raise TypeError(f"[linspace] dtype {dtype} of complex numbers: expected complex64 or complex128")
+        ends = (start.real, stop.real), (start.imag, stop.imag)
+        real, imag = (_op("linspace")(*e, num, dtype=part, device=device, endpoint=endpoint) for e in ends)
+        return real + imag * 1j
     if dtype is None or "floating" in _core.to_dtype(dtype).kind:
         return _op("linspace")(start, stop, num, dtype=dtype, device=device, endpoint=endpoint)
     exact = _op("linspace")(start, stop, num, dtype="float64", device=device, endpoint=endpoint)

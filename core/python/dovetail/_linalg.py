@@ -250,7 +250,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str = "fro"
     expect_array("matrix_norm", x)
     if x.ndim < 2:
         raise ValueError(f"[matrix_norm] x: got shape {x.shape}, expected (..., m, n)")
-    if ord == "fro":
+    if ord == "fro" or (ord in (1, 2, float("inf")) and not x.size):  # of matrices without elements all are 0
         return _op("vector_norm")(x, axis=(-2, -1), keepdims=keepdims)
     if ord in (2, -2, "nuc"):
         out = _op({2: "max", -2: "min", "nuc": "sum"}[ord])(svdvals(x), axis=-1)

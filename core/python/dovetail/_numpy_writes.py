@@ -112,7 +112,14 @@ def write_at(name: str, x: Any, key: Any, values: Any = None) -> bool:
     """numpy.<name>.at(x, key, values): joins values one after the other. False if there is no such join."""
     if name not in _MODES or not isinstance(x, Array):
         return False
-    keys = [_as_array(k, x) for k in (key if isinstance(key, tuple) else (key,))]
+    given = key if isinstance(key, tuple) else (key,)
+    if any(k is None or k is Ellipsis or isinstance(k, slice) for k in given):
+        # The places are NumPy's own answer.
+        host = tuple(np.asarray(k) if isinstance(k, Array) else k for k in given)
+        places = dt.asarray(np.arange(x.size).reshape(x.shape)[host], device=x.device)
+        _join(name, flat(x), places, (), values, x)
+        return True
+    keys = [_as_array(k, x) for k in given]
     if len(keys) == 1 and keys[0].dtype == "bool":
         keys = list(dt.nonzero(keys[0]))
     if any("integer" not in k.dtype.kind for k in keys):
@@ -123,8 +130,12 @@ def write_at(name: str, x: Any, key: Any, values: Any = None) -> bool:
     for k, n in zip(keys, sizes, strict=True):
         inside = (-n <= k) & (k < n)
         place = dt.where(inside, place * n + dt.where(k < 0, k + n, k), math.prod(sizes))  # else refused by scatter
+    _join(name, dt.reshape(x, (math.prod(sizes), *rest)), place, rest, values, x)
+    return True
+
+
+def _join(name: str, rows: Array, place: Array, rest: tuple[int, ...], values: Any, x: Array) -> None:
+    """x, of which rows (n, *rest) has the elements, with values joined to the rows at each place."""
     values = dt.broadcast_to(array_like(values, x).astype(x.dtype), (*place.shape, *rest))
     values = dt.reshape(-values if name == "subtract" else values, (place.size, *rest))
-    joined = dt.scatter(dt.reshape(x, (math.prod(sizes), *rest)), flat(place), values, mode=_MODES[name])
-    x[...] = dt.reshape(joined, x.shape)
-    return True
+    x[...] = dt.reshape(dt.scatter(rows, flat(place), values, mode=_MODES[name]), x.shape)

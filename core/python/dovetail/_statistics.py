@@ -18,6 +18,15 @@ def _floating(x: Array) -> Array:
     return x if is_float(x) else _op("astype")(x, "float32")
 
 
+def _part(x: Array) -> str:
+    """The dtype of the parts of x, its own where it is real."""
+    return {"complex64": "float32", "complex128": "float64"}.get(x.dtype.name, x.dtype.name)
+
+
+def _adjoint(x: Array) -> Array:
+    return _op("matrix_transpose")(_op("conj")(x) if "complex" in x.dtype.kind else x)
+
+
 def _expect_vector(op: str, x: Array, name: str) -> None:
     expect_array(op, x, name)
     if x.ndim != 1:
@@ -44,8 +53,8 @@ def cov(
     weights = _weights(rows, fweights, aweights)
     if weights is None:
         away = rows - _op("mean")(rows, axis=1, keepdims=True)
-        products = _op("matmul")(away, _op("matrix_transpose")(away))
-        out = products / _at_least_zero(_op("full")((), n, dtype=rows.dtype, device=x.device) - correction)
+        products = _op("matmul")(away, _adjoint(away))
+        out = products / _at_least_zero(_op("full")((), n, dtype=_part(rows), device=x.device) - correction)
     else:
         total = _op("sum")(weights)
         away = rows - _op("sum")(rows * weights, axis=1, keepdims=True) / total
@@ -54,7 +63,7 @@ def cov(
             factor = total - correction
         elif correction:
             factor = total - correction * _op("sum")(weights * _in(aweights, rows)) / total
-        products = _op("matmul")(away * weights, _op("matrix_transpose")(away))
+        products = _op("matmul")(away * weights, _adjoint(away))
         out = products / _at_least_zero(factor)
     return out if x.ndim == 2 else _op("reshape")(out, ())
 
@@ -64,7 +73,7 @@ def _at_least_zero(x: Array) -> Array:
 
 
 def _in(weights: Array, like: Array) -> Array:
-    return _op("astype")(weights, like.dtype)
+    return _op("astype")(weights, _part(like))
 
 
 def _weights(rows: Array, fweights: Array | None, aweights: Array | None) -> Array | None:
@@ -81,15 +90,20 @@ def _weights(rows: Array, fweights: Array | None, aweights: Array | None) -> Arr
 
 
 def corrcoef(x: Array, /) -> Array:
-    """The correlations of the rows of x: (n, n) of x (n, observations), () of a vector; within [-1, 1].
+    """The correlations of the rows of x: (n, n) of x (n, observations), () of a vector; within [-1, 1], of complex
+    x both parts.
 
     A row that does not vary gives NaN.
     """
     c = cov(x)
     if c.ndim == 0:
         return c / c
-    spread = _op("sqrt")(_op("diagonal")(c))
-    return _op("clip")(c / spread[:, None] / spread[None, :], -1.0, 1.0)
+    is_complex = "complex" in c.dtype.kind
+    spread = _op("sqrt")(_op("diagonal")(c.real if is_complex else c))
+    ratio = c / spread[:, None] / spread[None, :]
+    if not is_complex:
+        return _op("clip")(ratio, -1.0, 1.0)
+    return _op("clip")(ratio.real, -1.0, 1.0) + _op("clip")(ratio.imag, -1.0, 1.0) * 1j
 
 
 # ---- counts ------------------------------------------------------------------------------------------------------
@@ -211,9 +225,11 @@ def interp(
         raise ValueError(f"[interp] fp: got {fp.shape[0]} points, expected xp's {n}, and one at least")
     xp, fp = _floating(xp), _floating(fp)
     dtype = result_type(x, xp, fp) if isinstance(x, Array) else result_type(xp, fp)
+    fp = _op("astype")(fp, dtype)
+    dtype = _part(fp)
     if not isinstance(x, Array):
         x = _op("full")((), x, dtype=dtype, device=xp.device)
-    x, xp, fp = (_op("astype")(v, dtype) for v in (x, xp, fp))
+    x, xp = (_op("astype")(v, dtype) for v in (x, xp))
     low = _op("clip")(searchsorted(xp, x, side="right") - 1, 0, n - 1)
     high = _op("minimum")(low + 1, n - 1)
     x0, x1, y0, y1 = (_op("take")(v, i, axis=0) for v in (xp, fp) for i in (low, high))

@@ -112,6 +112,18 @@ def _(shape: Ints, fill_value: Scalar, *, dtype: DType | None = None) -> Tensor:
     return joined(full(shape, value.real, dtype=part), full(shape, value.imag, dtype=part))
 
 
+@creation.arange.of_complex
+def _(start: Scalar, stop: Scalar | None = None, step: Scalar = 1, *, dtype: DType | None = None) -> Tensor:
+    if any(isinstance(n, complex) for n in (start, stop, step)) or dtype is None:
+        raise Unsupported("complex numbers have no order: expected real start, stop and step; astype the result")
+    return astype(creation.arange(start, stop, step, dtype=dt.PART[dtype]), dtype)
+
+
+@creation.linspace.of_complex
+def _(start: float, stop: float, num: int, *, dtype: DType, endpoint: bool = True) -> Tensor:
+    return astype(creation.linspace(start, stop, num, dtype=dt.PART[dtype], endpoint=endpoint), dtype)
+
+
 @take.of_complex
 def _(x: Tensor, indices: Index, *, axis: int | None = None) -> Tensor:
     return whole(take(pairs(x), indices, axis=0 if axis is None else axis))

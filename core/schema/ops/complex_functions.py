@@ -225,11 +225,17 @@ def _roots(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return *_sqrt(1.0 - a, flipped(b)), *_sqrt(1.0 + a, b)
 
 
+def _far(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the products of roots could overflow; and log(2 * abs(z)), what inverse functions are there."""
+    far = isinf(a) | isinf(b) | (maximum(magnitude(a), magnitude(b)) > a.dtype.max / 8)
+    return far, _log_size(a, b) + LN2
+
+
 def _asin(a: Tensor, b: Tensor) -> Parts:
     p, q, r, s = _roots(a, b)
-    far = isinf(a) | isinf(b)
+    far, size = _far(a, b)
     re = where(far, atan2(a, magnitude(b)), atan2(a, p * r - q * s))
-    return where(a == 0, a, re), where(far, with_sign(const(INF, a), b), asinh(p * s - q * r))
+    return where(a == 0, a, re), where(far, with_sign(size, b), asinh(p * s - q * r))
 
 
 @asin.of_complex
@@ -246,20 +252,20 @@ def _(x: Tensor) -> Tensor:
 def _(x: Tensor) -> Tensor:
     a, b = parts(x)
     p, q, r, s = _roots(a, b)
-    far = isinf(a) | isinf(b)
+    far, size = _far(a, b)
     re = where(far, atan2(magnitude(b), a), 2.0 * atan2(p, r))
     re = where((a == 0) & isnan(b), PI / 2, re)
-    return joined(re, where(far, with_sign(const(INF, a), flipped(b)), asinh(r * q - s * p)))
+    return joined(re, where(far, with_sign(size, flipped(b)), asinh(r * q - s * p)))
 
 
 @acosh.of_complex
 def _(x: Tensor) -> Tensor:
     a, b = parts(x)
     (p, q), (r, s) = _sqrt(a - 1.0, b), _sqrt(a + 1.0, b)
-    far = isinf(a) | isinf(b)
+    far, size = _far(a, b)
     im = where(far, atan2(b, a), 2.0 * atan2(q, r))
     im = where((a == 0) & isnan(b), PI / 2, im)
-    return joined(where(far, INF, asinh(p * r + q * s)), im)
+    return joined(where(far, size, asinh(p * r + q * s)), im)
 
 
 def _atanh(a: Tensor, b: Tensor) -> Parts:

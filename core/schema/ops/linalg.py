@@ -132,6 +132,8 @@ def vector_norm(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = Fals
     The largest or smallest magnitude for an infinite ord, the number of nonzero elements for 0.
     """
     a = abs_(x)
+    if ord in (INF, 2) and not math.prod(x.shape):
+        return sum_(a, axis=axis, keepdims=keepdims)
     if ord in (INF, -INF):
         return (max_ if ord > 0 else min_)(a, axis=axis, keepdims=keepdims)
     if ord == 0:
@@ -140,8 +142,6 @@ def vector_norm(x: Tensor, /, *, axis: Ints | None = None, keepdims: bool = Fals
         return sum_(a, axis=axis, keepdims=keepdims)
     if ord != 2:
         return sum_(a**ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
-    if not math.prod(x.shape):
-        return sum_(a, axis=axis, keepdims=keepdims)
     k = _power_of_two_near(max_(a, axis=axis, keepdims=True))
     scaled = a * k
     total = sum_(scaled * scaled, axis=axis, keepdims=keepdims)
