@@ -530,7 +530,7 @@ def test_explain_graph_and_report():
     program = f.graph(array(3, 4))
     assert isinstance(program, dt.Program)
     same(program(array(0, 0)), array(1, 2))
-    assert "f: 1 traces" in dt.compile_report().replace(f._state.name, "f")
+    assert "f: 1 trace" in dt.compile_report().replace(f._state.name, "f")
 
 
 def test_a_trace_may_wait_for_a_thread_that_calls_the_function():

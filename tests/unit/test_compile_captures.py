@@ -334,10 +334,10 @@ def test_another_object_in_each_call_is_told_once():
         for _ in range(40):
             call()
     assert f._state.gone == 72
-    assert "1 traces and 72 for objects that are gone" in dt.compile_report()
+    assert "1 trace and 72 for objects that are gone" in dt.compile_report()
     h = Holder()
     h.w = array(1)
-    assert "1 traces and 73 for objects that are gone" in f.explain(h, array(1))
+    assert "1 trace and 73 for objects that are gone" in f.explain(h, array(1))
 
 
 @dataclass

@@ -130,7 +130,7 @@ def test_the_report_has_groups():
     x, _ = operands("sim:0", 3, 5)
     f(x)
     report = dt.compile_report()
-    at = report.index("chain_of_report: 1 traces")
+    at = report.index("chain_of_report: 1 trace")
     assert "trace 1 on sim:0: groups 1, nodes by themselves 0, made in" in report[at : at + 300]
     assert "    exp+multiply+add, at " in report[at : at + 400]
 
@@ -143,7 +143,7 @@ def test_the_report_has_each_way_to_run_a_trace_once():
     for a, b in ((3, 3), (3, 1), (4, 4)):
         f(dt.ones((a, 4), device="sim:0"), dt.ones((b, 4), device="sim:0"))
     report = dt.compile_report()
-    mine = report[report.index("sum_of_report: 1 traces") :].splitlines()
+    mine = report[report.index("sum_of_report: 1 trace") :].splitlines()
     assert mine[1].startswith("  trace 1 on sim:0 for 2 sets of sizes: groups 1") and "trace 1" not in mine[3]
 
 

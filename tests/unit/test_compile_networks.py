@@ -36,4 +36,4 @@ def test_a_growing_cache_is_traced_once():
     for _ in range(5):
         x, cache = step(network, x, cache)
     assert cache[0][0].shape[2] == 12
-    assert "1 traces" in step.explain(network, x, cache)
+    assert "1 trace" in step.explain(network, x, cache)

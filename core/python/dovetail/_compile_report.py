@@ -32,7 +32,7 @@ def explanation(
     """The program of a call, and what it stands for."""
     core = traced.program
     names = [name for name, _, _ in core.inputs]
-    lines = [f"[compile] {state.name}: {len(state.traces)} traces{_gone(state)}, {1000 * state.seconds:.1f} ms"]
+    lines = [f"[compile] {state.name}: {_counted(state)}, {1000 * state.seconds:.1f} ms", *_switched_off()]
     lines += traces_of(state)
     lines += [f"  autocast to {traced.autocast}"] if traced.autocast else []
     lines += [f"  captured: {name}" for name in traced.captured]
@@ -44,8 +44,18 @@ def explanation(
     return "\n".join([*lines, _text(core, state.name, integers, reals)])
 
 
-def _gone(state: _State) -> str:
-    return f" and {state.gone} for objects that are gone" if state.gone else ""
+def _counted(state: _State) -> str:
+    gone = f" and {state.gone} for objects that are gone" if state.gone else ""
+    return _number(len(state.traces), "trace") + gone
+
+
+def _number(n: int, what: str, plural: str = "s") -> str:
+    return f"{n} {what}{'' if n == 1 else plural}"
+
+
+def _switched_off() -> list[str]:
+    off = os.environ.get("DOVETAIL_COMPILE") == "0"
+    return ["  DOVETAIL_COMPILE=0: calls run eagerly, and none of this"] if off else []
 
 
 def traces_of(state: _State) -> list[str]:
@@ -88,7 +98,7 @@ def _launches(core: Any, steps: tuple[int, int, list, list]) -> Iterator[str]:
     launches, one_by_one, groups, reasons = steps
     nodes = json.loads(core.text())["nodes"]
     instead = f", in place of {one_by_one}" if groups else ""
-    yield f"  {len(nodes)} nodes in {launches} launches{instead}"
+    yield f"  {_number(len(nodes), 'node')} in {_number(launches, 'launch', 'es')}{instead}"
     for members, name, description in groups:
         how = f": {description}" if description else ""
         yield f"  compiled: {name}, nodes {', '.join(map(str, members))}{how}"
@@ -121,8 +131,7 @@ def report(functions: Sequence[tuple[_State, Sequence[str]]]) -> str:
     used = [(state, captures) for state, captures in functions if state.traces or state.gone or state.eager_calls]
     for state, captures in sorted(used, key=lambda f: f[0].name):
         eager = f", {state.eager_calls} eager calls" if state.eager_calls else ""
-        traces = f"{len(state.traces)} traces{_gone(state)}"
-        lines.append(f"{state.name}: {traces} in {1000 * state.seconds:.1f} ms{eager}")
+        lines.append(f"{state.name}: {_counted(state)} in {1000 * state.seconds:.1f} ms{eager}")
         lines += traces_of(state)
         lines += _groups(state)
         lines += [f"  {n} times {text}" if n > 1 else f"  {text}" for text, n in Counter(captures).items()]
