@@ -1,5 +1,6 @@
 // max_pool_grad, avg_pool_grad of one to three spatial axes: image by image, where windows may overlap, and in it
 // tap by tap over rows of places.
+#include <algorithm>
 #include <atomic>
 
 #include "kernel.hpp"
@@ -83,6 +84,41 @@ void spread_to_largest(const Windows& w, const T* x, const T* grad, T* out, cons
     }
 }
 
+// Two by two elements in each window, side by side: each row of places is a loop over pairs of two lines.
+bool are_pairs(const Windows& w) {
+  const auto is = [](const Side& s, int64_t n) {
+    return s.kernel == n && s.step == n && s.padding == 0 && (s.dilation == 1 || n == 1) && n * s.out <= s.in;
+  };
+  return is(w.side[0], 1) && is(w.side[1], 2) && is(w.side[2], 2);
+}
+
+// `yes` where v is larger than what is the largest so far, or the first NaN. Compilers make vectors of it.
+template <class T>
+T if_larger(T v, T largest, T yes, T no) {
+  const T unless_nan = largest == largest ? yes : no;
+  return v <= largest ? no : unless_nan;
+}
+
+// Writes every element of the windows; `out` is 0 elsewhere.
+template <class T>
+void spread_over_pairs(const Windows& w, const T* x, const T* grad, T* out) {
+  const int64_t n = w.side[2].out, line = w.side[2].in, last = w.side[1].in - 2 * w.side[1].out;
+  constexpr T zero = 0;
+  for (int64_t a = 0; a < w.side[0].out; ++a, x += last * line, out += last * line)
+    for (int64_t b = 0; b < w.side[1].out; ++b, x += 2 * line, out += 2 * line, grad += n) {
+      DOVETAIL_CPU_INDEPENDENT
+      for (int64_t d = 0; d < n; ++d) {
+        const T p = x[2 * d], q = x[2 * d + 1], r = x[line + 2 * d], s = x[line + 2 * d + 1], g = grad[d];
+        const T above = if_larger(q, p, q, p), below = if_larger(s, r, s, r);
+        const T of_above = if_larger(below, above, zero, g), of_below = if_larger(below, above, g, zero);
+        out[2 * d] = if_larger(q, p, zero, of_above);
+        out[2 * d + 1] = if_larger(q, p, of_above, zero);
+        out[line + 2 * d] = if_larger(s, r, zero, of_below);
+        out[line + 2 * d + 1] = if_larger(s, r, of_below, zero);
+      }
+    }
+}
+
 template <class T>
 void spread_evenly(const Windows& w, const T* grad, T* out, T* share) {
   const int64_t n = w.side[2].out, step = w.side[2].step;
@@ -106,6 +142,7 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   const Windows w(c, result, of_places, largest ? 0 : 1, largest);
   const In *const x = dvt::data<const In>(c->in[0]), *const grad = dvt::data<const In>(&of_places);
   In* const out = dvt::data<In>(&result);
+  const bool in_pairs = largest && are_pairs(w), all_in_pairs = in_pairs && w.elements == 4 * w.places;
   const int64_t row = w.side[2].out, wide = is_half<In> ? 2 * w.elements + w.places : 0;
   std::atomic<bool> complete{true};
   const uint64_t grain = 16384 / uint64_t(w.places * w.taps + 1) + 1;
@@ -120,10 +157,11 @@ dvt_status run(dvt_device*, const dvt_call* c) {
       T* to;
       if constexpr (is_half<In>) to = buffer + w.places;
       else to = out + image * w.elements;
-      for (int64_t i = 0; i < w.elements; ++i) to[i] = 0;
+      if (!all_in_pairs) std::fill(to, to + w.elements, T(0));
       if constexpr (largest) {
         const T* const from = widened(x + image * w.elements, 1, w.elements, buffer + w.places + w.elements);
-        spread_to_largest(w, from, g, to, {of_row, reinterpret_cast<int32_t*>(of_row + row), of_taps});
+        if (in_pairs) spread_over_pairs(w, from, g, to);
+        else spread_to_largest(w, from, g, to, {of_row, reinterpret_cast<int32_t*>(of_row + row), of_taps});
       } else {
         spread_evenly(w, g, to, of_row);
       }
