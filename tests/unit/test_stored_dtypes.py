@@ -167,6 +167,32 @@ def test_no_op_computes_with_packed_elements(device):
         _ = x + dt.asarray([1, 2, 3], dtype="int32", device=device)
     with pytest.raises(TypeError, match="float8_e8m0fnu and float32"):
         dt.result_type(dt.float8_e8m0fnu, dt.float32)
+    with pytest.raises(TypeError, match="int4 and a float"):
+        dt.result_type("int4", 1.5)
+    with pytest.raises(TypeError, match=r"'i4' is no dtype"):  # NumPy's int32
+        x.astype("i4")
+    for body, given in (
+        (lambda c, row: (c, row.astype("int8")), x),
+        (lambda c, n: (c, x), dt.ones(3, device=device)),
+    ):
+        step = dt.compile(lambda c, xs, body=body: dt.scan(body, c, xs))
+        with pytest.raises(ValueError, match=r"scan.*int4 is for storage"):
+            step(dt.asarray(0.0, device=device), given)
+
+
+def test_no_op_computes_with_stored_floats(device):
+    x = dt.asarray([1.0, 2.0, 4.0], dtype="float8_e8m0fnu", device=device)
+    for call in (lambda: x - x, lambda: -x, lambda: x @ x, lambda: x * 2):
+        with pytest.raises(TypeError, match=r'float8_e8m0fnu is for storage: expected x.astype\("float32"\) first'):
+            call()
+    for got, wanted in ((dt.sum(x), 7), (dt.sum(x[:0]), 0), (dt.log2(x), [0, 1, 2]), (dt.flip(x), [4, 2, 1])):
+        assert got.tolist() == wanted
+    assert dt.sum(x).dtype == "float32" and dt.max(x).dtype == x.dtype
+    with pytest.raises(OverflowError, match=r"0 does not fit in float8_e8m0fnu"):
+        dt.zeros_like(x)
+    between = 1.125 * (1 + 2**-40)
+    assert dt.full((2,), between, dtype="float8_e5m2fnuz", device=device).tolist() == [1.25, 1.25]
+    assert dt.full((2,), dt.asarray(3.0, device=device), dtype="int4").tolist() == [3, 3]
 
 
 @pytest.mark.parametrize("dtype", [*PACKED, *FLOATS[:-1]])
@@ -240,8 +266,13 @@ def test_quantize(dtype, axis, block_size, device):
     q = dt.quantize(dt.asarray(x, device=device), *given, dtype=dtype, **how)
     assert q.dtype == dtype and q.shape == x.shape
     np.testing.assert_array_equal(q.numpy().astype(np.float64), wanted)
-    back = dt.dequantize(q, *given, **how)
-    np.testing.assert_allclose(back.numpy(), (wanted - each["zero"]) * each["scale"], rtol=1e-6)
+    for zeros in (given[1], given[1].astype(dtype)):
+        back = dt.dequantize(q, given[0], zeros, **how)
+        np.testing.assert_allclose(back.numpy(), (wanted - each["zero"]) * each["scale"], rtol=1e-6)
+    powers = dt.asarray(np.ldexp(np.float32(1), -rng.integers(0, 4, scale.shape)).astype(np.float32), device=device)
+    back = dt.dequantize(q, powers.astype("float8_e8m0fnu"), given[1], **how)
+    assert back.dtype == "float32"
+    np.testing.assert_array_equal(back.numpy(), dt.dequantize(q, powers, given[1], **how).numpy())
 
 
 def test_compiled_functions(device):

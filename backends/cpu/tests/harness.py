@@ -65,12 +65,20 @@ COMPLEX = (np.dtype("c8"), np.dtype("c16"))
 
 # ---- running a row -------------------------------------------------------------------------------------------
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-FOREIGN = {bfloat16: 4, FLOAT8[0]: 10, FLOAT8[1]: 12}
+# Codes and bits of DLPack. NumPy's elements of the last ones take a byte each, packed ones fewer.
+FOREIGN = {bfloat16: (4, 16), FLOAT8[0]: (10, 8), FLOAT8[1]: (12, 8)} | {
+    np.dtype(getattr(ml_dtypes, name)): code
+    for name, code in {
+        "float8_e4m3fnuz": (11, 8), "float8_e5m2fnuz": (13, 8), "float8_e8m0fnu": (14, 8), "float4_e2m1fn": (17, 4),
+        "int4": (0, 4), "int2": (0, 2), "uint4": (1, 4), "uint2": (1, 2),
+    }.items()
+}  # fmt: skip
+STORED = tuple(FOREIGN)[3:]
 
 
 def dl_dtype(dtype: np.dtype) -> DLDataType:
-    code = FOREIGN[dtype] if dtype in FOREIGN else CODES[dtype.kind]
-    return DLDataType(code, dtype.itemsize * 8, 1)
+    code, bits = FOREIGN.get(dtype) or (CODES[dtype.kind], dtype.itemsize * 8)
+    return DLDataType(code, bits, 1)
 
 
 class KernelError(Exception):

@@ -30,7 +30,7 @@ def dtype_of(operand: harness.Operand) -> np.dtype:
     t = operand.dtype
     if t.code == ANY:
         return np.dtype(BY_BITS[t.bits or 32])
-    if foreign := [dtype for dtype, code in harness.FOREIGN.items() if code == t.code]:
+    if foreign := [dtype for dtype, code in harness.FOREIGN.items() if code == (t.code, t.bits)]:
         return foreign[0]
     return BOOL if t.code == 6 else np.dtype(f"{NAMES[t.code]}{t.bits // 8}")
 
@@ -139,6 +139,8 @@ def samples(op: str, t: list[np.dtype], out: np.dtype) -> Iterator[Sample]:
     elif op == "gelu":
         yield from elementwise(t, ["none"])
         yield from elementwise(t, ["tanh"])
+    elif op == "astype" and {t[0], out} & set(harness.STORED):
+        yield Sample([some(t[0], (37,))], (37,), [out])
     elif op == "astype":
         yield from elementwise(t, [out])
     elif op in ELEMENTWISE:
@@ -162,6 +164,10 @@ def gradient(op: str, t: list[np.dtype]) -> Iterator[Sample]:
     elif op in ("layer_norm_grad", "rms_norm_grad"):
         shapes = [(5, 70), (70,), (70,)][: 3 if op == "layer_norm_grad" else 2]
         yield Sample(drawn((5, 70), (5, 70), (70,)), shapes, [(70,), 1e-5])
+    elif op in ("batch_norm_train", "batch_norm_train_grad"):
+        of_grad = op.endswith("grad")
+        for x in ((3, 11), (2, 5, 4, 7)):
+            yield Sample(drawn(x, x if of_grad else x[1:2], x[1:2]), [x, x[1:2], x[1:2]], [1e-5])
     elif op == "cross_entropy_grad":
         for smoothing in (0.0, 0.125):
             yield Sample([some(t[0], (5, 70)), np.arange(5), some(t[2], ())], (5, 70), [-100, "mean", smoothing])

@@ -16,6 +16,7 @@ _op = _core.op_function
 recording_on = _core.recording_on
 _METHODS: list[tuple[str, object]] = []
 FOREIGN = frozenset(_core.foreign_dtypes)  # dtypes that NumPy has from ml_dtypes
+STORED = frozenset(_core.stored_dtypes)  # dtypes with which no op computes
 PACKED = _core.packed_dtypes  # those whose elements share bytes, by name, and the name of one that has their values
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 

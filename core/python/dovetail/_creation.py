@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from dovetail import _core
-from dovetail._array import FOREIGN, PACKED, as_size, expect_array, numpy_dtype, symbolic
+from dovetail._array import FOREIGN, PACKED, STORED, as_size, expect_array, numpy_dtype, symbolic
 from dovetail._core import Array, Device, DType
 
 __all__ = [
@@ -272,6 +272,8 @@ def full(
     has no 2.5.
     """
     if not isinstance(fill_value, Array):
+        if dtype is not None and _core.to_dtype(dtype).name in STORED and not symbolic(fill_value):
+            return _repeated(asarray(fill_value, dtype=dtype, device=device), shape)  # rounded once
         if dtype is not None and not (type(fill_value) is int and 0 <= fill_value <= 127):
             _expect_fits("full", fill_value, dtype)
         return _op("full")(shape, fill_value, dtype=dtype, device=device)
@@ -280,7 +282,13 @@ def full(
             f"[full] fill_value: got an array of shape {fill_value.shape}, expected a number or an array of shape "
             "(); broadcast_to() repeats an array"
         )
-    value = _as_array(fill_value, dtype, device, None)
+    return _repeated(_as_array(fill_value, dtype, device, None), shape)
+
+
+def _repeated(value: Array, shape: Any) -> Array:
+    name = value.dtype.name
+    if name in PACKED:
+        return _op("astype")(_op("broadcast_to")(_op("astype")(value, PACKED[name]), shape), name)
     return _op("copy")(_op("broadcast_to")(value, shape))
 
 

@@ -128,6 +128,10 @@ def _with_number(dtype: DType | None, number: complex) -> DType:
     rank = {"bool": 0, "signed integer": 1, "unsigned integer": 1, _FLOAT: 2, _COMPLEX: 3}
     if rank[own.kind] <= rank[dtype.kind]:
         return dtype
+    if _core.promote(dtype, own) is None and dtype != own:
+        raise TypeError(
+            f"[result_type] {dtype} and a {type(number).__name__} have no common dtype: cast to another one"
+        )
     return _core.promote(dtype, own) if own.kind == _COMPLEX and dtype.kind == _FLOAT else own
 
 

@@ -65,8 +65,10 @@ def _in_blocks(
 ) -> Array:
     """The op of blocks as rows, with a scale for each."""
     expect_array(what, x)
-    if x.dtype.name in PACKED:
-        x = _op("astype")(x, PACKED[x.dtype.name])
+    x, zero_point = (
+        _op("astype")(v, PACKED[v.dtype.name]) if isinstance(v, Array) and v.dtype.name in PACKED else v
+        for v in (x, zero_point)
+    )
     expect_array(what, scale, "scale")
     if axis is None or isinstance(block_size, bool) or not isinstance(block_size, int) or block_size < 1:
         raise ValueError(f"[{what}] block_size {block_size!r}, axis {axis!r}: expected an axis, and at least 1")

@@ -16,7 +16,8 @@ constexpr const char* kind_name(DKind k) {
 
 std::optional<DType> by_name(std::string_view name) {
   for (int i = 0; i < kDTypes; ++i)
-    if (name == dtype_table[i].name || name == dtype_table[i].brief) return DType(i);
+    if (name == dtype_table[i].name) return DType(i);
+    else if (name == dtype_table[i].brief && !is_packed(DType(i))) return DType(i);  // "i4" is NumPy's int32
   return std::nullopt;
 }
 
@@ -70,16 +71,18 @@ void make_dtypes(py::module_& m) {
       });
   make_with_new(m.attr("DType"));
   py::dict all, packed;
-  py::set foreign;
+  py::set foreign, stored;
   for (int i = 0; i < kDTypes; ++i) {
     py::object o = py::cast(PyDType{DType(i)});
     all[dtype_table[i].name] = o;
     if (is_foreign(DType(i))) foreign.add(dtype_table[i].name);
+    if (is_stored(DType(i))) stored.add(dtype_table[i].name);
     if (is_packed(DType(i))) packed[dtype_table[i].name] = info(unpacked(DType(i))).name;
     objects[i] = o.release().ptr();  // one per process
   }
   m.attr("dtypes") = all;
   m.attr("foreign_dtypes") = foreign;
+  m.attr("stored_dtypes") = stored;
   m.attr("packed_dtypes") = packed;
   m.def("promote", [](const py::object& a, const py::object& b) -> py::object {
     const auto t = promote(to_dtype(a.ptr(), "result_type"), to_dtype(b.ptr(), "result_type"));

@@ -61,7 +61,7 @@ class Selection {
 }  // namespace
 
 Region select(const Tensor& x, std::span<const IndexItem> items) {
-  if (is_packed(x.dtype)) throw Error(ErrorKind::type, "[index] " + packed_refusal(x.dtype));
+  if (is_packed(x.dtype)) throw Error(ErrorKind::type, "[index] " + storage_refusal(x.dtype));
   int64_t used = 0, added = 0, ellipses = 0;
   for (const IndexItem& item : items) {
     if (item.kind == IndexItem::ellipsis) ++ellipses;

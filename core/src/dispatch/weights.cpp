@@ -77,10 +77,12 @@ void write_tensor(const Tensor& x, platform::FileDraft& to) {
 }
 
 const char* dtype_to_save(const std::string& name, const Tensor& x) {
-  if (is_packed(x.dtype) && x.numel * info(x.dtype).bits() % 8)
-    throw Error(ErrorKind::value, name + ": " + std::to_string(x.numel) + " elements of " + info(x.dtype).name +
-                                      " do not fill their last byte: expected a number that does");
-  if (const char* dtype = safetensors::dtype_name(x.dtype)) return dtype;
+  if (const char* dtype = safetensors::dtype_name(x.dtype)) {
+    if (is_packed(x.dtype) && x.numel * info(x.dtype).bits() % 8)
+      throw Error(ErrorKind::value, name + ": " + std::to_string(x.numel) + " elements of " + info(x.dtype).name +
+                                        " do not fill their last byte: expected a number that does");
+    return dtype;
+  }
   const bool wide = x.dtype == DType::c128;
   throw Error(ErrorKind::value,
               name + ": safetensors has no dtype " + info(x.dtype).name + ": expected another one",

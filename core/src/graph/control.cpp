@@ -148,6 +148,8 @@ class ControlBinder {
       if (!in_[i].rank() || in_[i].size(0) != length)
         fail("xs " + std::to_string(i - size_t(n_carry)) + " is " + described(in_[i]) + ": expected " +
              std::to_string(length) + " elements along its first axis");
+      if (is_packed(in_[i].dtype))
+        fail("xs " + std::to_string(i - size_t(n_carry)) + ": " + storage_refusal(in_[i].dtype));
       operands[i] = dense(in_[i].dtype, in_[i].shape().subspan(1));
     }
     const auto body = bind(ScanAttrs::body, operands);
@@ -157,6 +159,7 @@ class ControlBinder {
     for (size_t i = size_t(n_carry); i < made_.results.size(); ++i) {
       TensorType& y = made_.results[i];
       if (y.rank() == DVT_MAX_NDIM) fail("result " + std::to_string(i) + " has 16 axes: expected at most 15");
+      if (is_packed(y.dtype)) fail("result " + std::to_string(i) + ": " + storage_refusal(y.dtype));
       std::vector<int64_t> shape{length};
       shape.insert(shape.end(), y.shape().begin(), y.shape().end());
       y = dense(y.dtype, shape);

@@ -72,6 +72,7 @@ void dtype_promote(DTypeQuery& q) {
 // Refuses bool: bindings/call.cpp runs add and multiply of bools as logical_or and logical_and.
 void dtype_numeric(DTypeQuery& q) {
   dtype_promote(q);
+  if (is_stored(q.result[0])) q.fail(storage_refusal(q.result[0]));
   if (q.result[0] == DType::b8)
     wrong_dtype(q, DType::b8, "numbers (logical_and, logical_or, logical_xor and logical_not are there for bool)");
 }
@@ -91,7 +92,7 @@ void dtype_matmul(DTypeQuery& q) {
   q.result[0] = wide;
 }
 
-static DType floating(DType t) { return is_float(t) || is_complex(t) ? t : kDefaultFloat; }
+static DType floating(DType t) { return (is_float(t) || is_complex(t)) && !is_stored(t) ? t : kDefaultFloat; }
 
 // Further outputs stay float32 for fp16 and bf16: a logsumexp in their few digits would be useless.
 void dtype_float(DTypeQuery& q) {
@@ -139,6 +140,7 @@ void dtype_predicate(DTypeQuery& q) { decide(q, common(q), DType::b8); }
 void dtype_accum(DTypeQuery& q) {
   DType t = common(q);
   if (q.given != DType::none) t = q.given;
+  else if (is_stored(t) && is_float(t)) t = kDefaultFloat;
   else if (t == DType::b8 || info(t).kind == DKind::signed_int) t = DType::i64;
   else if (info(t).kind == DKind::unsigned_int) t = DType::u64;
   decide(q, t, t);
@@ -263,7 +265,7 @@ uint64_t infer_dtypes(const Inference& inv, DType* compute, DType* result) {
   for (int v = 0; v < n_values; ++v) {
     if (values[v] == DType::none) continue;
     if (is_packed(decided[v]) && !takes_packed(op)) [[unlikely]]
-      query.fail(packed_refusal(decided[v]));
+      query.fail(storage_refusal(decided[v]));
     compute[at[v]] = decided[v];
   }
   if (op.variadic) std::fill(compute + op.n_in - 1, compute + kMaxInputs, compute[op.n_in - 1]);

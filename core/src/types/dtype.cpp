@@ -44,9 +44,9 @@ constexpr auto table = [] {
 }();
 }  // namespace
 
-std::string packed_refusal(DType t) {
-  return std::string(info(t).name) + " is for storage, and its elements share bytes: expected x.astype(\"" +
-         info(unpacked(t)).name + "\") first";
+std::string storage_refusal(DType t) {
+  return std::string(info(t).name) + " is for storage" + (is_packed(t) ? ", and its elements share bytes" : "") +
+         ": expected x.astype(\"" + info(unpacked(t)).name + "\") first";
 }
 
 std::optional<DType> promote(DType a, DType b) {

@@ -40,7 +40,7 @@ constexpr bool is_float(DType t) { return info(t).kind == DKind::floating; }
 constexpr bool is_float8(DType t) { return is_float(t) && info(t).dl.bits == 8; }
 // Its elements share bytes: an array of it is compact and begins with a byte.
 constexpr bool is_packed(DType t) { return info(t).dl.bits < 8; }
-// The dtype as which the elements of a packed one are read: it has their values, and each lies in memory of its
+// The dtype as which the elements of a stored one are read: it has their values, and each lies in memory of its
 // own.
 constexpr DType unpacked(DType t) {
   return is_float(t) ? DType::f32 : info(t).kind == DKind::signed_int ? DType::i8 : DType::u8;
@@ -69,6 +69,6 @@ constexpr std::optional<DType> dtype_of(DLDataType dl) {
 // anything gives the other, two different floats of one size (float16 with bfloat16) give float32. uint64 with a
 // signed integer has no result, nor has a stored dtype with another.
 std::optional<DType> promote(DType a, DType b);
-// Why nothing looks at an element of a packed array, and the cure.
-std::string packed_refusal(DType);
+// Why no op computes with it, and the cure.
+std::string storage_refusal(DType);
 }  // namespace dovetail

@@ -274,6 +274,7 @@ struct Worker {
                      .flags = op_has_decomposition | op_complex_decomposition});
     Tensor t[3];
     for (Tensor& operand : t) operand.set_type(DType(die(kDTypes)), &device), operand.set_shape({});
+    if (is_packed(t[0].dtype)) t[0].set_type(DType::f32, &device);  // no op computes with it
     Tensor out;
     const Tensor* in[] = {&t[0], &t[1], &t[2]};
     Attrs attrs;

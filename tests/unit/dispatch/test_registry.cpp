@@ -178,16 +178,18 @@ TEST(more_plans_than_a_table_holds) {
       device_with({{"t.many", {takes(f32), any(0), any(0)}, {takes(f32, 0)}, computes(plus)}}).device();
   std::vector<Tensor> of;
   for (int t = 0; t < kDTypes; ++t) {
+    if (is_packed(DType(t))) continue;  // a row for any dtype does not take them
     of.push_back(Tensor());
     of.back().set_type(DType(t), &device);
     of.back().set_shape({});
   }
   std::atomic<int> wrong{0};
   const auto look_up = [&](int from) {
-    for (int n = 0; n < 2 * kDTypes * kDTypes; ++n) {
-      const int at = (from + n) % (kDTypes * kDTypes);
-      const Plan& p = Call(o, {&of[int(f32)], &of[at / kDTypes], &of[at % kDTypes]}).plan();
-      wrong += p.compute[1] != DType(at / kDTypes) || p.compute[2] != DType(at % kDTypes) || p.rows().size() != 1;
+    for (size_t n = 0; n < 2 * of.size() * of.size(); ++n) {
+      const size_t at = (size_t(from) + n) % (of.size() * of.size());
+      const Tensor &a = of[at / of.size()], &b = of[at % of.size()];
+      const Plan& p = Call(o, {&of[int(f32)], &a, &b}).plan();
+      wrong += p.compute[1] != a.dtype || p.compute[2] != b.dtype || p.rows().size() != 1;
     }
   };
   std::vector<std::thread> threads;

@@ -35,11 +35,15 @@ const char* const expected_promotions[] = {
 
 TEST(promotion_table) {
   for (int a = 0; a < kDTypes; ++a) {
-    std::istringstream row(expected_promotions[a]);
+    std::istringstream row(is_stored(DType(a)) ? "" : expected_promotions[a]);
     std::string cell;
-    for (int b = 0; b < kDTypes && row >> cell; ++b)
+    for (int b = 0; b < kDTypes; ++b) {
+      const bool stored = is_stored(DType(a)) || is_stored(DType(b));
+      if (!stored) row >> cell;
+      const std::string expected = !stored ? cell : a == b ? name(DType(a)) : "-";
       CHECK_EQ(std::string(name(promote(DType(a), DType(b)).value_or(DType::none))),
-               (cell == "-" ? std::string("none") : cell));
+               (expected == "-" ? std::string("none") : expected));
+    }
   }
   CHECK(!promote(DType::none, DType::f32));
 }
@@ -91,6 +95,18 @@ TEST(rules_over_one_operand) {
       const std::string expected = cell == "-" ? std::string() : compute + " -> " + cell;
       CHECK_EQ(r.rule + std::string(" ") + decided(r.rule, {DType(t)}), r.rule + std::string(" ") + expected);
     }
+  }
+}
+
+TEST(rules_over_stored_dtypes) {
+  for (const DType t : {DType::f8e8m0fnu, DType::i4}) {
+    const std::string own = std::string(name(t)) + " -> " + name(t), to_float = "f32 -> f32";
+    const bool has_addresses = !is_packed(t);
+    for (const char* rule : {"same", "promote"}) CHECK_EQ(decided(rule, {t}), has_addresses ? own : std::string());
+    CHECK_EQ(decided("compare", {t}), has_addresses ? std::string(name(t)) + " -> bool" : std::string());
+    for (const char* rule : {"numeric", "matmul"}) CHECK_EQ(decided(rule, {t}), std::string());
+    CHECK_EQ(decided("float", {t}), to_float);
+    CHECK_EQ(decided("accum", {t}), has_addresses ? to_float : "i64 -> i64");
   }
 }
 

@@ -298,11 +298,11 @@ TEST(quantize) {
   CHECK_FAILS(Quantize({2, 3}, {3}).index("zero_point", {2}).i64("axis", 1), value, "zero_point of shape (2,)");
   CHECK_FAILS(Quantize({2, 3}, {}).index("zero_point", {3}).none("axis", whole), value, "that of scale, or one");
 
-  for (const DType t : {DType::i8, DType::u8, DType::i32, DType::f32}) {
+  for (const DType t : {DType::i8, DType::u8, DType::i4, DType::u2, DType::i32, DType::f32}) {
     Call c("dequantize", "dequantize", "float");
     c.x("x", {2}, t, ParamKind::raw).x("scale", {}).none("axis", whole);
-    if (t == DType::i8 || t == DType::u8) CHECK_SHAPE(c, "(2,)");
-    else CHECK_FAILS(c, type, "expected int8 or uint8, as quantize gives them");
+    if (t != DType::i32 && t != DType::f32) CHECK_SHAPE(c, "(2,)");
+    else CHECK_FAILS(c, type, "expected int8, uint8, int4, uint4, int2 or uint2, as quantize gives them");
   }
 }
 

@@ -78,6 +78,36 @@ DOVETAIL_CPU_INLINE T sum_of(const T* x, int64_t n, T fill, F f) {
   return horizontal_sum(pairs.total() + (rest[0] + rest[1]));
 }
 
+template <class T>
+struct Two {
+  T a, b;
+};
+
+// As sum_of, of two terms for each element.
+template <class T, class F>
+DOVETAIL_CPU_INLINE Two<T> sums_of(const T* x, int64_t n, F f) {
+  constexpr int64_t W = width<T>;
+  reduction::Pairs<reduction::Sum<T>, V<T>> first, second;
+  int64_t i = 0;
+  for (; i + 16 * W <= n; i += 16 * W) {
+    V<T> a[4] = {}, b[4] = {};
+    for (int64_t k = 0; k < 16; k += 4)
+#pragma GCC unroll 4
+      for (int c = 0; c < 4; ++c) {
+        const Two<V<T>> terms = f(load(x + i + (k + c) * W), i + (k + c) * W, W);
+        a[c] += terms.a, b[c] += terms.b;
+      }
+    first.add((a[0] + a[1]) + (a[2] + a[3])), second.add((b[0] + b[1]) + (b[2] + b[3]));
+  }
+  V<T> a = 0, b = 0;
+  for (; i < n; i += W) {
+    const int64_t count = n - i < W ? n - i : W;
+    const Two<V<T>> terms = f(part(x, i, count), i, count);
+    a += terms.a, b += terms.b;
+  }
+  return {horizontal_sum(first.total() + a), horizontal_sum(second.total() + b)};
+}
+
 // An upper bound of all elements; NaN may get lost.
 template <class T>
 DOVETAIL_CPU_INLINE T greatest(const T* x, int64_t n) {
