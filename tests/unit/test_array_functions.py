@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from python_devices import add, opened
 
 rng = np.random.default_rng(0)
 
@@ -190,6 +191,12 @@ def test_inspection():
         "float64" in info.dtypes() and "bfloat16" not in info.dtypes() and set(info.dtypes(kind="bool")) == {"bool"}
     )
     assert set(info.dtypes(kind="complex floating")) == {"complex64", "complex128"}
+    before = dt.fallback("error")
+    try:
+        assert info.dtypes(device="cpu").keys() == info.dtypes(device="sim").keys() == info.dtypes().keys()
+        assert set(info.dtypes(device=opened(add=add))) == {"float32", "int32", "complex64"}
+    finally:
+        dt.fallback(before)
     assert info.capabilities()["boolean indexing"] and dt.__array_api_version__ == "2025.12"
 
 

@@ -55,8 +55,6 @@ def test_mixed_integers_are_promoted_first(device):
 @DEVICES
 @pytest.mark.parametrize("dtype", ["int64", "float64", "complex64"])
 def test_the_operands_own_dtype_changes_nothing(device, dtype):
-    if (device, dtype) == ("sim", "float64"):
-        pytest.skip("dovetail-sim has no float64")
     x = dt.asarray(rng.integers(-9, 9, (4, 4)), dtype=dtype, device=device)
     assert (dt.matmul(x, x, dtype=dtype) == x @ x).all()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dovetail import _core
@@ -135,6 +136,21 @@ def _with_number(dtype: DType | None, number: complex) -> DType:
     return _core.promote(dtype, own) if own.kind == _COMPLEX and dtype.kind == _FLOAT else own
 
 
+def _computes_on(device: Device | str | None) -> Callable[[DType], bool]:
+    """Whether a device itself adds numbers of a dtype up, or joins bools."""
+    from dovetail import _devices
+
+    name = _devices.device(device).name
+    add, join = _core.support(name, "add"), _core.support(name, "bitwise_and")
+
+    def computes(dtype: DType) -> bool:
+        part = {"complex64": "float32", "complex128": "float64"}.get(dtype.name)
+        brief = _core.dtypes[part].brief if part else dtype.brief
+        return (join if dtype.kind == "bool" else add).get(brief, ("none", False))[0] != "none"
+
+    return computes
+
+
 class _Info:
     """The result of __array_namespace_info__()."""
 
@@ -156,8 +172,15 @@ class _Info:
     def dtypes(
         self, *, device: Device | str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """The standard's dtypes of a kind by name, the same on every device."""
+        """The standard's dtypes of a kind by name that work on a device, on the default one for None.
+
+        Without fallback ("error") those for which it has kernels: a device may lack float64. With it calls of the
+        others run on another device of the host.
+        """
         every = {name: t for name, t in _core.dtypes.items() if name not in _NOT_LISTED}
+        if _core.fallback() == "error":
+            computes = _computes_on(device)
+            every = {name: t for name, t in every.items() if computes(t)}
         return {name: t for name, t in every.items() if kind is None or isdtype(t, kind)}
 
     def devices(self) -> tuple[Device, ...]:
