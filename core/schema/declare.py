@@ -431,17 +431,9 @@ def op(
         must_only = tier == "must" and version == 1  # newer attributes may go to a decomposition
         served = view or core
         _check(
-            full_name,
-            fn,
-            doc,
-            has_decomposition,
-            tier=tier,
-            half=half,
-            served=served,
-            traits=traits,
-            autocast=autocast,
-            bare=must_only,
-        )
+            full_name, fn, doc, has_decomposition,
+            tier=tier, half=half, served=served, traits=traits, autocast=autocast, bare=must_only,
+        )  # fmt: skip
         spec = Spec(
             full_name,
             version,
@@ -461,16 +453,10 @@ def op(
             doc,
         )
         made = Op(
-            fn,
-            spec,
-            reference=reference,
-            scale=scale,
-            samples=samples,
-            domain=domain,
-            tier=tier,
-            core=core,
+            fn, spec,
+            reference=reference, scale=scale, samples=samples, domain=domain, tier=tier, core=core,
             dtypes=DEFAULT_DTYPES.get(dtype, dt.REAL) if dtypes is None else dtypes,
-        )
+        )  # fmt: skip
         registry[full_name] = made
         return made
 

@@ -279,6 +279,7 @@ RUN = {
     "slice": lambda x, start, stop, step: x[_region(start, stop, step)],
     "set_slice": _set_slice,
     "bitcast": lambda x, **how: registry["bitcast"].reference(x, **how),
+    "reinterpret": lambda x, **how: registry["reinterpret"].reference(x, **how),
     "moveaxis": np.moveaxis,
     "matrix_transpose": lambda x: np.swapaxes(x, -1, -2),
     "sliding_window": lambda x, **how: registry["sliding_window"].reference(x, **how),

@@ -100,6 +100,9 @@ def samples(op: str, t: list[np.dtype], out: np.dtype) -> Iterator[Sample]:
         yield Sample([x], (5, 70), [1])
     elif op == "layer_norm":
         yield Sample([x, some(t[1], (70,)), some(t[2], (70,))], (5, 70), [(70,), 1e-5])
+    elif op == "batch_norm_train":
+        for s in ((3, 11), (2, 5, 4, 7)):
+            yield Sample([some(t[0], s), *(some(u, s[1:2]) for u in t[1:])], [s, s[1:2], s[1:2]], [1e-5])
     elif op == "rms_norm":
         yield Sample([x, some(t[1], (70,))], (5, 70), [(70,), 1e-5])
     elif op == "matmul":
@@ -164,10 +167,9 @@ def gradient(op: str, t: list[np.dtype]) -> Iterator[Sample]:
     elif op in ("layer_norm_grad", "rms_norm_grad"):
         shapes = [(5, 70), (70,), (70,)][: 3 if op == "layer_norm_grad" else 2]
         yield Sample(drawn((5, 70), (5, 70), (70,)), shapes, [(70,), 1e-5])
-    elif op in ("batch_norm_train", "batch_norm_train_grad"):
-        of_grad = op.endswith("grad")
+    elif op == "batch_norm_train_grad":
         for x in ((3, 11), (2, 5, 4, 7)):
-            yield Sample(drawn(x, x if of_grad else x[1:2], x[1:2]), [x, x[1:2], x[1:2]], [1e-5])
+            yield Sample(drawn(x, x, x[1:2]), [x, x[1:2], x[1:2]], [1e-5])
     elif op == "cross_entropy_grad":
         for smoothing in (0.0, 0.125):
             yield Sample([some(t[0], (5, 70)), np.arange(5), some(t[2], ())], (5, 70), [-100, "mean", smoothing])

@@ -337,8 +337,7 @@ def to_numpy(x):
     import numpy as np
 
     if x.dtype.name in PACKED:
-        with recording_on(None):
-            return to_numpy(_op("astype")(x, PACKED[x.dtype.name])).astype(numpy_dtype(x.dtype))
+        return _unpacked(np.frombuffer(_core.to_bytes(x), np.uint8), x.dtype, x.size).reshape(x.shape)
     if x.dtype.name in FOREIGN:
         with recording_on(None):  # a trace does not record how elements are read
             bits = _op("bitcast")(x, f"uint{8 * x.dtype.itemsize}")
@@ -346,6 +345,26 @@ def to_numpy(x):
     with suppress(BufferError):  # memory that the host cannot read
         return np.asarray(_core.elements(x))
     return _copied(x)
+
+
+def packed(x):
+    """A NumPy array of a dtype whose elements share bytes, as these bytes: the first element in the lowest bits."""
+    import numpy as np
+
+    bits = _core.dtypes[x.dtype.name].bits
+    codes = np.ascontiguousarray(x).reshape(-1).view(np.uint8) & (2**bits - 1)
+    rows = np.append(codes, np.zeros(-x.size % (8 // bits), np.uint8)).reshape(-1, 8 // bits)
+    return np.bitwise_or.reduce(rows << np.arange(0, 8, bits, dtype=np.uint8), axis=1)
+
+
+def _unpacked(data, dtype, size):
+    import numpy as np
+
+    codes = (data[:, None] >> np.arange(0, 8, dtype.bits, dtype=np.uint8) & (2**dtype.bits - 1)).reshape(-1)[:size]
+    if "floating" in dtype.kind:
+        return codes.view(numpy_dtype(dtype))
+    sign = 2 ** (dtype.bits - 1) if dtype.kind == "signed integer" else 0
+    return ((codes.astype(np.int8) ^ sign) - sign).astype(numpy_dtype(dtype))
 
 
 def _copied(x):

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from dovetail import _core
-from dovetail._array import FOREIGN, PACKED, STORED, as_size, expect_array, numpy_dtype, symbolic
+from dovetail._array import FOREIGN, PACKED, STORED, as_size, expect_array, numpy_dtype, packed, symbolic
 from dovetail._core import Array, Device, DType
 
 __all__ = [
@@ -172,7 +172,7 @@ def _from_numpy(x: Any, dtype: Any, device: Any, kind: type | None = None) -> Ar
             x = (_to_odd(x) if name in FOREIGN and x.dtype == np.float64 else x).astype(numpy_dtype(name))
     name = x.dtype.name
     if name in PACKED:
-        return _op("astype")(_from_numpy(x.astype(PACKED[name]), None, device), name)
+        return _core.from_buffer(packed(x), name, x.shape, device)
     if not x.dtype.isnative:
         x = x.astype(x.dtype.newbyteorder("="))
     shape = x.shape

@@ -135,9 +135,6 @@ def quantize(
     scale and zero_point are one value each, or one for each index of axis; without zero_point it is 0. NaN gives
     zero_point, and so does 0 / 0. dovetail.quantize takes block_size=, too: a value for each block along axis.
     """
-    if dtype in dt.PACKED:
-        wide = quantize(x, scale, zero_point, axis=axis, dtype=dt.READ_AS[dtype])
-        return astype(clip(wide, int(dtype.min), int(dtype.max)), dtype)
     q = round_(x / _spread(scale, x, axis))
     q = where(isnan(q), 0.0, q)
     if zero_point is not None:

@@ -188,6 +188,11 @@ def bitcast(m: Drawing) -> dict[str, Any]:
     return {"x": x._replace(values="uniform") if tame else x, "dtype": m.pick([m.dtype, *twins])}
 
 
+@legal("reinterpret")
+def reinterpret(m: Drawing) -> dict[str, Any]:
+    return bitcast(m) | {"shape": (-1,)}
+
+
 @legal("diagonal")
 def diagonal(m: Drawing) -> dict[str, Any]:
     return {"x": m.operand(m.shape(2)), "offset": m.integer(-8, 8)}
