@@ -169,7 +169,8 @@ def gradient(op: str, t: list[np.dtype]) -> Iterator[Sample]:
         yield Sample(drawn((5, 70), (5, 70), (70,)), shapes, [(70,), 1e-5])
     elif op == "batch_norm_train_grad":
         for x in ((3, 11), (2, 5, 4, 7)):
-            yield Sample(drawn(x, x, x[1:2]), [x, x[1:2], x[1:2]], [1e-5])
+            values, grad, weight = drawn(x, x, x[1:2])  # of the same sign on the whole: sums do not cancel
+            yield Sample([values * t[0].type(4), grad + values, weight], [x, x[1:2], x[1:2]], [1e-5])
     elif op == "cross_entropy_grad":
         for smoothing in (0.0, 0.125):
             yield Sample([some(t[0], (5, 70)), np.arange(5), some(t[2], ())], (5, 70), [-100, "mean", smoothing])
