@@ -18,6 +18,7 @@ _METHODS: list[tuple[str, object]] = []
 FOREIGN = frozenset(_core.foreign_dtypes)  # dtypes that NumPy has from ml_dtypes
 STORED = frozenset(_core.stored_dtypes)  # dtypes with which no op computes
 PACKED = _core.packed_dtypes  # those whose elements share bytes, by name, and the name of one that has their values
+PART = {"complex64": "float32", "complex128": "float64"}  # the dtype of a complex number's parts
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
@@ -137,7 +138,7 @@ def imag(self):
 
 
 def _part(x, index):
-    return _op("bitcast")(x, "float32" if x.dtype.itemsize == 8 else "float64")[..., index]
+    return _op("bitcast")(x, PART[x.dtype.name])[..., index]
 
 
 def is_complex(x):

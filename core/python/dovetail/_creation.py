@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from dovetail import _core
-from dovetail._array import FOREIGN, PACKED, STORED, as_size, expect_array, numpy_dtype, packed, symbolic
+from dovetail._array import FOREIGN, PACKED, PART, STORED, as_size, expect_array, numpy_dtype, packed, symbolic
 from dovetail._core import Array, Device, DType
 
 __all__ = [
@@ -324,9 +324,7 @@ def linspace(
     float64 numbers.
     """
     if isinstance(start, complex) or isinstance(stop, complex):
-        part = {None: "float32", "complex64": "float32", "complex128": "float64"}.get(
-            dtype if dtype is None else _core.to_dtype(dtype).name
-        )
+        part = PART.get("complex64" if dtype is None else _core.to_dtype(dtype).name)
         if part is None:
             raise TypeError(f"[linspace] dtype {dtype} of complex numbers: expected complex64 or complex128")
         ends = (start.real, stop.real), (start.imag, stop.imag)

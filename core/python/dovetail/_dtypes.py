@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dovetail import _core
-from dovetail._array import FOREIGN
+from dovetail._array import FOREIGN, PART
 from dovetail._core import Array, Device, DType
 
 __all__ = [
@@ -62,7 +62,7 @@ def finfo(type: DType | Array | str, /) -> FInfo:
     """
     dtype = _dtype_of(type)
     if dtype.kind == _COMPLEX:
-        dtype = _core.to_dtype("float32" if dtype.itemsize == 8 else "float64")
+        dtype = _core.dtypes[PART[dtype.name]]
     if dtype.kind != _FLOAT:
         raise ValueError(f"[finfo] expected a floating-point dtype, got {dtype}: see iinfo()")
     from dovetail.schema.dtypes import by_name
@@ -144,8 +144,7 @@ def _computes_on(device: Device | str | None) -> Callable[[DType], bool]:
     add, join = _core.support(name, "add"), _core.support(name, "bitwise_and")
 
     def computes(dtype: DType) -> bool:
-        part = {"complex64": "float32", "complex128": "float64"}.get(dtype.name)
-        brief = _core.dtypes[part].brief if part else dtype.brief
+        brief = _core.dtypes[PART.get(dtype.name, dtype.name)].brief
         return (join if dtype.kind == "bool" else add).get(brief, ("none", False))[0] != "none"
 
     return computes

@@ -50,15 +50,14 @@ def _elements(x: Array, prefix: str, separator: str) -> str:
         return "[]"
     options = np.get_printoptions()
     how: dict[str, Any] = {"threshold": options["threshold"]}
-    if x.dtype.name in PACKED:
-        with recording_on(None):
-            x = _core.op_function("astype")(x, PACKED[x.dtype.name])
-    if x.size > options["threshold"]:
+    if x.size > options["threshold"] and x.dtype.name not in PACKED:  # which has no slices, and is small
         with recording_on(None):
             x = _outline(x, options["edgeitems"])
         how["threshold"] = 0
     values = to_numpy(x)
-    if x.dtype.name in FOREIGN:  # NumPy does not print them well; eight bits take three digits
+    if x.dtype.name in PACKED:
+        values = values.astype(PACKED[x.dtype.name])
+    elif x.dtype.name in FOREIGN:  # NumPy does not print them well; eight bits take three digits
         values = values.astype(np.float32)
         how["precision"] = min(4, options["precision"])
     return np.array2string(values, separator=separator, prefix=prefix, suffix=")" if prefix else "", **how)

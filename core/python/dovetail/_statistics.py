@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dovetail import _core
-from dovetail._array import expect_array, expect_elements, symbolic
+from dovetail._array import PART, expect_array, expect_elements, symbolic
 from dovetail._core import Array
 from dovetail._dtypes import result_type
 from dovetail._nan import is_float
@@ -20,7 +20,7 @@ def _floating(x: Array) -> Array:
 
 def _part(x: Array) -> str:
     """The dtype of the parts of x, its own where it is real."""
-    return {"complex64": "float32", "complex128": "float64"}.get(x.dtype.name, x.dtype.name)
+    return PART.get(x.dtype.name, x.dtype.name)
 
 
 def _adjoint(x: Array) -> Array:

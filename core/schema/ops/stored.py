@@ -3,6 +3,8 @@ integers and floats of usual sizes."""
 
 from __future__ import annotations
 
+import math
+
 from .. import dtypes as dt
 from ..declare import DType, Ints, Scalar, Tensor
 from ._float import NAN, bits, exponent_bias, from_bits, magnitude, magnitude_bits, pow2
@@ -60,18 +62,13 @@ def _unpacked(x: Tensor) -> Tensor:
     b = reinterpret(x, (-1,), dt.uint8)
     mask = 2**d.bits - 1
     columns = [b & mask, *((b >> d.bits * i) & mask for i in range(1, each - 1)), b >> d.bits * (each - 1)]
-    n = 1
-    for size in x.shape:
-        n = n * size
-    return reshape(reshape(stack(columns, axis=1), (-1,))[:n], x.shape)
+    return reshape(reshape(stack(columns, axis=1), (-1,))[: math.prod(x.shape)], x.shape)
 
 
 def _packed(codes: Tensor, d: DType) -> Tensor:
     """The lowest bits of uint8 codes, side by side; those of elements that fill the last byte are 0."""
-    each, n = 8 // d.bits, 1
-    for size in codes.shape:
-        n = n * size
-    rows = (n + each - 1) // each
+    each = 8 // d.bits
+    rows = (math.prod(codes.shape) + each - 1) // each
     filled = concat([reshape(codes, (-1,)), full((each - 1,), 0, dtype=dt.uint8)], axis=0)[: rows * each]
     columns, mask = reshape(filled, (rows, each)), 2**d.bits - 1
     b = columns[:, 0] & mask
@@ -91,7 +88,7 @@ def _signed(codes: Tensor, d: DType) -> Tensor:
 
 def _bias(d: DType) -> int:
     """That of the exponents: 1 is the exponent of the least normal number."""
-    return {dt.float8_e4m3fnuz: 8, dt.float8_e5m2fnuz: 16, dt.float4_e2m1fn: 1}[d]
+    return 2 - math.frexp(d.tiny)[1]
 
 
 def _float(codes: Tensor, d: DType) -> Tensor:
