@@ -113,10 +113,12 @@ Attrs any_attributes(Rng& rng) {
 
 Tensor filled(const TensorType& type, Device& device, Rng& rng) {
   const double value = double(below(rng, 9)) - 2;
-  const Scalar scalar = cast_scalar(Scalar(DType::f64, &value), type.dtype);
+  // Packed elements have no strides, hence no broadcast view: they are converted.
+  const DType dtype = is_packed(type.dtype) ? DType::f32 : type.dtype;
+  const Scalar scalar = cast_scalar(Scalar(DType::f64, &value), dtype);
   Tensor one = materialise(host_scalar(scalar), device);
   Tensor made = compact(broadcast_view(one, type.shape()));
-  return made;
+  return dtype == type.dtype ? made : cast(made, type.dtype, device);
 }
 
 // For programs that are in no file.

@@ -27,6 +27,8 @@ bool share(Invocation& inv, const Tensor& x) {
 void run_view(Invocation& inv) {
   const Tensor& x = inv.operand(0);
   if (share(inv, x)) return;
+  // Their copy is made through views, of compact arrays.
+  if (x.device && is_packed(x.dtype)) inv.fail(ErrorKind::type, storage_refusal(x.dtype));
   if (!share(inv, x.device ? compact(x) : materialise(x, *inv.device)))
     inv.fail(ErrorKind::runtime, "no view of a compact array");
 }
