@@ -2,6 +2,8 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import dovetail
@@ -12,7 +14,7 @@ from dovetail.cli.app import dovetail as command
 from dovetail.cli.comparison import ceilings, figures, kinds, load, measure, plot, points
 from dovetail.cli.comparison import command as comparison
 from dovetail.cli.comparison.ceilings import Ceilings, Probe
-from dovetail.cli.comparison.peers import Dovetail, NumPy
+from dovetail.cli.comparison.peers import PEERS, Dovetail, NumPy
 from dovetail.cli.comparison.points import Point, PointError
 from dovetail.cli.comparison.processes import Process, WorkerError
 from dovetail.cli.comparison.worker import Worker, sample
@@ -123,26 +125,37 @@ def prepared(of, **fields):
     return answer
 
 
-@pytest.mark.parametrize("point", points.read(points.DEFAULT), ids=lambda p: f"{p.op}-{p.dtype}-{p.label}")
-def test_numpy_agrees_at_every_point(point):
-    """At a smaller size: a wrong entry of a table would give a ratio of different work."""
-    fields = point.as_dict()
-    small = {
-        "embedding": (9, 30, 8),
-        "linear": (5, 8, 6),
-        "sdpa": (1, 2, 8, 8, 4),
-        "conv2d": (1, 4, 8, 8, 6, 3, 1, 2),
-    }
-    fields["shape"] = small.get(point.op, tuple(min(n, 12) for n in point.shape))
-    if point.shape2:
-        fields["shape2"] = tuple(min(n, 12) for n in point.shape2)
-    ours = prepared(Dovetail(1, "cpu"), **fields)
-    theirs = prepared(NumPy(1, None), **fields)
-    if theirs.get("kernel", True):
-        assert figures.agrees(ours["sample"], theirs["sample"], point.to or point.dtype)
-        assert ours["read"] == theirs["read"]
-    else:
-        assert point.dtype == "bfloat16" or point.to == "bfloat16" or not hasattr(np, point.op)
+SMALL = {"embedding": (9, 30, 8), "linear": (5, 8, 6), "sdpa": (1, 2, 8, 8, 4), "conv2d": (1, 4, 8, 8, 6, 3, 1, 2)}
+
+
+def small_points():
+    """The default points at sizes that take no time, so that every entry of the tables is called."""
+    for point in points.read(points.DEFAULT):
+        shape2 = tuple(min(n, 12) for n in point.shape2) if point.shape2 else None
+        yield replace(point, shape=SMALL.get(point.op, tuple(min(n, 12) for n in point.shape)), shape2=shape2)
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_peers_do_the_same_work(name):
+    """Those that are installed. A wrong entry of a table would give ratios of other work."""
+    for module in PEERS[name]:
+        if find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
+    ours, peer = Worker(Dovetail(1, "cpu")), Process(name, 1, None)
+    compared, wrong = set(), []
+    try:
+        for point in small_points():
+            mine, theirs = ours.prepare(point, 0.0), peer.ask(prepare=point.as_dict(), seconds=0.0)
+            if not theirs.get("kernel", True):
+                continue
+            compared.add(point.op)
+            same = "sample" in theirs and figures.agrees(mine["sample"], theirs["sample"], point.to or point.dtype)
+            if not same or mine["read"] != theirs["read"]:
+                wrong.append((point, theirs.get("error")))
+    finally:
+        peer.close()
+    assert not wrong
+    assert {"exp", "matmul", "linear", "sum", "transpose", "astype", "embedding", "concat", "normal"} <= compared
 
 
 def test_costs_are_the_bytes_of_operands_and_result():

@@ -13,7 +13,7 @@ from dovetail.cli.comparison.processes import OURS, Process, WorkerError
 
 BATCHES = 7
 _FEW, _LONG = 2, 1.0  # a contender whose calls took so many seconds gets no more than so many batches
-_PAUSE = 0.02  # seconds in which threads that spin after a call give up
+_PAUSE = 0.01  # seconds in which threads that spin after a call give up
 _PROBE_SECONDS = 0.1
 Step = Callable[[str], None]
 

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from dovetail.cli.comparison import figures
+from dovetail.cli.comparison.processes import OURS
 
 _ROW, _TOP, _LABELS, _RATIOS, _SHARES, _GAP, _EDGE = 17, 92, 330, 420, 150, 60, 24
 _LEAST, _MOST = 0.25, 4.0  # of the axis of ratios; what is beyond is drawn at the edge
@@ -27,7 +28,7 @@ def svg(report: Mapping[str, Any]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}">',
         f'<style>{_STYLE}</style><rect {size} fill="#fff"/>',
         *_heading(report, threads),
-        *_axes(height - _EDGE),
+        *_axes(),
         *(_line(i, name, i % 2) for i, name in enumerate(names)),
         *_grid(height - _EDGE),
         *(mark for row in rows for mark in _marks(row, names.index(_name(row)), threads)),
@@ -56,17 +57,14 @@ def _share_x(percent: float) -> float:
 
 
 def _heading(report: Mapping[str, Any], threads: Sequence[int]) -> list[str]:
-    peers = " and ".join(
-        f"{name} {version}" for name, version in report["contenders"].items() if name != "dovetail"
-    )
-    parts = [_text(_EDGE, 28, f"dovetail next to {peers}: the time of the best peer, divided by ours", "title")]
+    peers = ", ".join(f"{name} {version}" for name, version in report["contenders"].items() if name != OURS)
+    parts = [_text(_EDGE, 28, f"{OURS} next to {peers}", "title")]
     x = float(_EDGE)
     for n in threads:
         summary = report["summary"][str(n)]
         mean = summary["geometric_mean"]
-        text = f"{n} thread{'s'[: n > 1]}" + (
-            "" if mean is None else f": mean {mean:.2f}, {summary['behind']} behind"
-        )
+        found = "" if mean is None else f": mean {mean:.2f}, {summary['behind']} behind"
+        text = f"{n} thread{'s'[: n > 1]}{found}"
         parts.append(f'<circle cx="{x + 4:.1f}" cy="44" r="4" fill="{_colour(n, threads)}"/>')
         parts.append(_text(x + 13, 48, text))
         x += 60 + 6.2 * len(text)
@@ -81,11 +79,12 @@ def _colour(n: int, threads: Sequence[int]) -> str:
 _TICKS = (0.25, 0.5, 0.9, 1.0, 2.0, 4.0)
 
 
-def _axes(bottom: float) -> list[str]:
+def _axes() -> list[str]:
     beyond = {_LEAST: "≤ ", _MOST: "≥ "}
     ticks = [_text(_x(r), _TOP - 8, f"{beyond.get(r, '')}{r:g}", "quiet", "middle") for r in _TICKS if r != 0.9]
     shares = [_text(_share_x(p), _TOP - 8, f"{p} %", "quiet", "middle") for p in (0, 50, 100)]
-    return [*ticks, *shares, _text(_share_x(50), _TOP - 24, "of the machine's ceiling", "quiet", "middle")]
+    titles = [(_x(1), "time of the best peer, divided by ours"), (_share_x(50), "of the machine's ceiling")]
+    return [*ticks, *shares, *(_text(x, _TOP - 24, title, "", "middle") for x, title in titles)]
 
 
 def _grid(bottom: float) -> list[str]:
