@@ -239,6 +239,17 @@ def test_share_of_the_ceiling():
     assert limits.as_dict()["memory"]["memory"] == {"bytes": 1 << 27, "copy_gb_per_s": 1e-8, "read_gb_per_s": 2e-8}
 
 
+def test_more_threads_have_at_least_the_ceilings_of_fewer():
+    one, two = Ceilings(), Ceilings()
+    vector = Point("copy", "float32", (1,))
+    one.add(Probe("L2", 1024, vector), 70.0, 0, 1.0)
+    one.add_product("float32", 5.0, 1.0)
+    two.add(Probe("L2", 2048, vector), 50.0, 0, 1.0)
+    two.add(Probe("L2", 2048, Point("sum", "float32", (1,))), 90.0, 0, 1.0)
+    two.raise_to(one)
+    assert two.memory == {"L2": (2048, 70.0, 90.0)} and two.flops == {"float32": 5.0}
+
+
 def test_caches_are_read_from_the_system(tmp_path):
     for index, (level, size) in enumerate([("1", "32K"), ("2", "1024K"), ("3", "?")]):
         folder = tmp_path / f"index{index}"

@@ -87,6 +87,14 @@ class Ceilings:
     def add_product(self, dtype: str, flops: float, seconds: float) -> None:
         self.flops[dtype] = max(self.flops.get(dtype, 0.0), flops / seconds)
 
+    def raise_to(self, other: Ceilings) -> None:
+        """Takes what is higher in the other: more threads can do at least what fewer do."""
+        for level, theirs in other.memory.items():
+            own = self.memory.get(level, theirs)
+            self.memory[level] = Memory(own.bytes, max(own.copy, theirs.copy), max(own.read, theirs.read))
+        for dtype, rate in other.flops.items():
+            self.flops[dtype] = max(self.flops.get(dtype, 0.0), rate)
+
     def floor(self, dtype: str, read: float, written: float, flops: float) -> float | None:
         """The seconds that memory and arithmetic need at least."""
         floors = []

@@ -133,6 +133,8 @@ class Comparison:
             fair = {name: t for name, t in found["times"].items() if name not in found["differs"]}
             if point.op in ceilings.PROVING and (seconds := ceilings.fastest(fair)) is not None:
                 self.ceilings[threads].add_product(point.dtype, _flops(point), seconds)
+        for fewer, threads in itertools.pairwise(sorted(self.ceilings)):
+            self.ceilings[threads].raise_to(self.ceilings[fewer])
         return [self._row(*measured) for measured in sorted(self.measured, key=lambda m: m[:2])]
 
     def _row(self, index: int, threads: int, found: dict[str, Any]) -> dict[str, Any]:
