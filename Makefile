@@ -192,7 +192,11 @@ run: $(VENV)/.installed $(VENV)/.example
 	@echo "-- python examples/minilm" && $(BIN)/python examples/minilm
 	@echo "-- dovetail conform --device cpu --quick" && $(BIN)/dovetail conform --device cpu --quick
 
+# The figures of the points go to build/bench.json, and a plot of them to build/bench.svg.
 bench: $(VENV)/.installed $(VENV)/.example $(VENV)/.bench
+	@mkdir -p build
+	@echo "-- dovetail bench --against torch,numpy,onnxruntime" && $(BIN)/dovetail bench \
+	  --against torch,numpy,onnxruntime --json build/bench.json --svg build/bench.svg
 	@for benchmark in $(filter-out benchmarks/cuda% benchmarks/turns.py,$(wildcard benchmarks/*.py)); do \
 	  echo "-- $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
 

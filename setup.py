@@ -30,7 +30,7 @@ def packages() -> list[str]:
 BUILD.mkdir(parents=True, exist_ok=True)
 setup(
     packages=packages(),
-    package_data={"dovetail": ["py.typed"]},
+    package_data={"dovetail": ["py.typed"], "dovetail.cli.comparison": ["points.json"]},
     cmdclass={"build": fresh_build},
     options={"build": {"build_base": str(BUILD)}, "egg_info": {"egg_base": str(BUILD)}},
 )

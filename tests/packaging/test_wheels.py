@@ -55,6 +55,7 @@ def test_core_holds_what_it_should(core_wheel, repository):
     extension = f"dovetail/_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     for name in (extension, "dovetail/libdovetail.so", "dovetail/dovetail-probe", "dovetail/py.typed"):
         assert name in names
+    assert "dovetail/cli/comparison/points.json" in names
     assert files["dovetail/dovetail-probe"].external_attr >> 16 & 0o111, "dovetail-probe must be executable"
     for header in (repository / "core/include/dovetail").glob("*.h*"):
         assert f"dovetail/include/dovetail/{header.name}" in names

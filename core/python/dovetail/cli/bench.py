@@ -1,10 +1,12 @@
-"""dovetail bench: how long an op takes, and its memory traffic and arithmetic per second."""
+"""dovetail bench: how long an op takes, and its memory traffic and arithmetic per second; next to others, too."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from dovetail.cli import runtime
 from dovetail.cli.output import (
@@ -12,7 +14,6 @@ from dovetail.cli.output import (
     device_option,
     fail,
     heading,
-    json_option,
     print_json,
     print_table,
     progress,
@@ -38,6 +39,25 @@ class Size(click.ParamType):
         return int(digits) * factor
 
 
+class Names(click.ParamType):
+    """Names with commas between them."""
+
+    name = "NAMES"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+        return tuple(name.strip() for name in value.split(",") if name.strip())
+
+
+class Counts(click.ParamType):
+    name = "COUNTS"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
+        counts = [text.strip() for text in str(value).split(",")]
+        if not all(text.isdigit() and int(text) > 0 for text in counts):
+            self.fail(f"expected numbers of threads as 1 or 1,2, got {value!r}", param, ctx)
+        return tuple(map(int, counts))
+
+
 @click.command("bench", short_help="Time, GB/s and GFLOP/s of ops on a device.")
 @click.argument("names", metavar="[OP]...", nargs=-1)
 @device_option
@@ -52,21 +72,57 @@ class Size(click.ParamType):
 @click.option(
     "--seconds", type=click.FloatRange(min=0), default=0.2, show_default=True, help="Time to spend on each line."
 )
-@json_option
+@click.option(
+    "--against", type=Names(), multiple=True,
+    help="Measure the same work in torch, numpy or onnxruntime; may be repeated, or have commas.",
+)  # fmt: skip
+@click.option(
+    "--points", "points_file", metavar="FILE", type=click.Path(path_type=Path),
+    help="With --against: a JSON list of what to measure. Default: a list of 90 points.",
+)  # fmt: skip
+@click.option(
+    "--threads", type=Counts(), multiple=True,
+    help="With --against: numbers of threads. Default: 1,2.",
+)  # fmt: skip
+@click.option(
+    "--svg", "svg_file", metavar="FILE", type=click.Path(path_type=Path), help="With --against: draw the ratios."
+)
+@click.option(
+    "--json", "json_file", metavar="[FILE]", is_flag=False, flag_value="-",
+    help="Print JSON; with --against a FILE gets it.",
+)  # fmt: skip
 def command(
     names: tuple[str, ...],
     device_name: str | None,
     dtype_names: tuple[str, ...],
     sizes: tuple[int, ...],
     seconds: float,
-    as_json: bool,
+    against: tuple[tuple[str, ...], ...],
+    points_file: Path | None,
+    threads: tuple[tuple[int, ...], ...],
+    svg_file: Path | None,
+    json_file: str | None,
 ) -> None:
     """Measures ops one by one: batches of calls, each with one wait for the device, operands warm.
 
     Prints the median batch, from which GB/s and GFLOP/s follow, the best one, and the one that 90 % of the batches
     do not exceed. Without OP, the ops that matter most. Ctrl-C ends it with what was measured until then.
+
+    With --against, the points of a list, or those of OP among them, are measured in turns with other libraries: the
+    best batch of each, the ratio of the best peer's time to ours, and the share of the machine's ceiling.
     """
     device = runtime.device(device_name)
+    if peers := _flat(against):
+        from dovetail.cli.comparison import command as comparison
+
+        _expect_defaults("--against", "dtype_names", "sizes")
+        counts = _flat(threads) or (1, 2)
+        comparison.run(names, peers, device, counts, seconds, points_file, json_file, svg_file)
+        return
+    _expect_defaults("measurements without --against", "points_file", "threads", "svg_file")
+    if json_file not in (None, "-"):
+        names = (str(json_file), *names)  # a flag here: an OP follows it
+    as_json = json_file is not None
     dtypes = [_dtype(name) for name in dtype_names]
     ops = _ops(names)
     cases = [(op, dtype, size) for op in ops for dtype in dtypes for size in sorted(set(sizes))]
@@ -87,6 +143,18 @@ def command(
         fail(f"stopped by Ctrl-C after {len(rows)} of {len(cases)}", INTERRUPTED)
     if any(row["error"] for row in rows) and names:
         raise SystemExit(1)
+
+
+def _flat(given: tuple[tuple[Any, ...], ...]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(value for values in given for value in values))
+
+
+def _expect_defaults(what: str, *parameters: str) -> None:
+    """Raises UsageError for an option that was given, but has no meaning here."""
+    ctx = click.get_current_context()
+    for parameter in ctx.command.params:
+        if parameter.name in parameters and ctx.get_parameter_source(parameter.name) != ParameterSource.DEFAULT:
+            raise click.UsageError(f"{parameter.opts[0]} has no meaning for {what}; leave it out")
 
 
 def _ops(names: tuple[str, ...]) -> list[str]:
