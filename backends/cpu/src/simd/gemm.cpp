@@ -1,6 +1,6 @@
 #include "simd/gemm.hpp"
 
-#include "simd/horizontal.hpp"
+#include "simd/few_rows.hpp"
 #include "simd/transpose.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm {
@@ -14,7 +14,22 @@ DOVETAIL_CPU_INLINE constexpr T least(T a, T b) {
 // of products, for about 2 % of the time. Integers are exact.
 template <class T>
 DOVETAIL_CPU_INLINE int64_t run_length(int64_t k) {
-  return std::is_floating_point_v<T> ? (k <= 64 ? 16 : k <= 256 ? 32 : 64) : k;
+  return std::is_floating_point_v<T> ? 128 : k;
+}
+
+template <int Rows, int Columns, class T>
+DOVETAIL_CPU_INLINE void copy_rows(int64_t columns, const T* from, int64_t from_row, T* to, int64_t to_row) {
+  constexpr int W = width<T>;
+  if (columns == Columns * W) {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+      for (int j = 0; j < Columns; ++j)
+        V<T>(from + r * from_row + j * W, stdx::element_aligned)
+            .copy_to(to + r * to_row + j * W, stdx::element_aligned);
+  } else {
+    for (int r = 0; r < Rows; ++r) std::memcpy(to + r * to_row, from + r * from_row, size_t(columns) * sizeof(T));
+  }
 }
 
 // Rows x Columns vectors of c in registers. They go through a buffer if only some of the columns are stored,
@@ -26,9 +41,10 @@ template <class T, int Rows, int Columns>
   const int64_t length = run_length<T>(k);
   T buffer[Rows][Columns * W];
   const bool in_place = columns == Columns * W && (k <= length || c_row * int64_t(sizeof(T)) % 1024);
-  if (!in_place)
-    for (int r = 0; r < Rows; ++r)
-      for (int64_t j = 0; j < Columns * W; ++j) buffer[r][j] = add && j < columns ? c[r * c_row + j] : T(0);
+  if (!in_place) {
+    std::memset(buffer, 0, sizeof buffer);
+    if (add) copy_rows<Rows, Columns>(columns, c, c_row, &buffer[0][0], Columns * W);
+  }
   T* const to = in_place ? c : &buffer[0][0];
   const int64_t to_row = in_place ? c_row : Columns * W;
   add |= !in_place;
@@ -57,9 +73,7 @@ template <class T, int Rows, int Columns>
     add = true;
     k -= run;
   } while (k);
-  if (!in_place)
-    for (int r = 0; r < Rows; ++r)
-      for (int64_t j = 0; j < columns; ++j) c[r * c_row + j] = buffer[r][j];
+  if (!in_place) copy_rows<Rows, Columns>(columns, &buffer[0][0], Columns * W, c, c_row);
 }
 
 template <class T>
@@ -100,19 +114,17 @@ template <class T>
 void multiply_blocks(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const Panels<T>& b, T* c, int64_t c_row,
                      bool add) {
   constexpr int P = panel<T>, Wide = sizeof(V<T>) == 64 ? 8 : 4;
-  for (int64_t i = 0; i < m; i += a.rows) {
-    const int64_t rows = least(a.rows, m - i);
-    const T* const from = a.data + i / a.rows * a.block;
-    int64_t j = 0;
-    if (m == 1 && b.stride == P)  // reads longer runs of b's rows
-      for (constexpr int64_t step = Wide * width<T>; j + step <= n; j += step)
-        tile<T, 1, Wide>(k, from, a.row, a.column, b.data + j, b.row, c + j, c_row, step, add);
-    for (; j < n; j += P) {
-      const int64_t columns = least<int64_t>(P, n - j);
-      const Tile<T>* const tiles = columns > width<T> ? tiles_of<T, 2> : tiles_of<T, 1>;
-      tiles[rows - 1](k, from, a.row, a.column, b.data + j / P * b.stride, b.row, c + i * c_row + j, c_row, columns,
-                      add);
-    }
+  int64_t j = 0;
+  if (m == 1 && b.stride == P)  // reads longer runs of b's rows
+    for (constexpr int64_t step = Wide * width<T>; j + step <= n; j += step)
+      tile<T, 1, Wide>(k, a.data, a.row, a.column, b.data + j, b.row, c + j, c_row, step, add);
+  for (; j < n; j += P) {
+    const int64_t columns = least<int64_t>(P, n - j);
+    const Tile<T>* const tiles = columns > width<T> ? tiles_of<T, 2> : tiles_of<T, 1>;
+    const T* const panel = b.data + j / P * b.stride;
+    for (int64_t i = 0; i < m; i += a.rows)
+      tiles[least(a.rows, m - i) - 1](k, a.data + i / a.rows * a.block, a.row, a.column, panel, b.row,
+                                      c + i * c_row + j, c_row, columns, add);
   }
 }
 
@@ -120,37 +132,6 @@ void multiply_blocks(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const 
 template <class T>
 DOVETAIL_CPU_INLINE bool aliases(int64_t stride) {
   return stride * int64_t(sizeof(T)) % 4096 == 0;
-}
-
-// The k-contiguous product of few rows: dot products, four columns of b at a time.
-template <class T, int Rows>
-void dots(const Product<T>& p, int64_t i) {
-  constexpr int W = width<T>, N = 4;
-  for (int64_t j = 0; j < p.n; j += N) {
-    const T *a[Rows], *b[N];
-    for (int r = 0; r < Rows; ++r) a[r] = p.a + (i + r) * p.a_row;
-    for (int s = 0; s < N; ++s) b[s] = p.b + least<int64_t>(j + s, p.n - 1) * p.b_column;
-    V<T> sum[Rows][N] = {};
-    int64_t q = 0;
-    for (; q + W <= p.k; q += W) {
-      V<T> x[N];
-#pragma GCC unroll 4
-      for (int s = 0; s < N; ++s) x[s].copy_from(b[s] + q, stdx::element_aligned);
-#pragma GCC unroll 4
-      for (int r = 0; r < Rows; ++r) {
-        const V<T> y(a[r] + q, stdx::element_aligned);
-#pragma GCC unroll 4
-        for (int s = 0; s < N; ++s) sum[r][s] += y * x[s];
-      }
-    }
-    for (int r = 0; r < Rows; ++r)
-      for (int s = 0; s < N && j + s < p.n; ++s) {
-        T total = horizontal_sum(sum[r][s]);
-        for (int64_t t = q; t < p.k; ++t) total += a[r][t] * b[s][t];
-        if (p.bias) total += p.bias[j + s];
-        p.c[(i + r) * p.c_row + (j + s) * p.c_column] = total;
-      }
-  }
 }
 
 // Products too small for any preparation: vectors of 16 bytes along n if b allows it.
@@ -180,13 +161,6 @@ void tiny(const Product<T>& p) {
   }
 }
 
-template <class T>
-void dots(const Product<T>& p) {
-  int64_t i = 0;
-  for (; i + 4 <= p.m; i += 4) dots<T, 4>(p, i);
-  for (; i + 2 <= p.m; i += 2) dots<T, 2>(p, i);
-  for (; i < p.m; ++i) dots<T, 1>(p, i);
-}
 }  // namespace
 
 template <class T>
@@ -204,7 +178,13 @@ void pack(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int w
     if (columns < width)
       for (int64_t p = 0; p < k; ++p)
         for (int64_t q = columns; q < width; ++q) out[p * width + q] = 0;
-    if (column == 1) {
+    if (column == 1 && columns == panel<T>) {
+      for (int64_t p = 0; p < k; ++p)
+        for (int q = 0; q < panel<T>; q += gemm::width<T>)
+          V<T>([&](auto i) {
+            return load(in[p * row + q + int64_t(i)]);
+          }).copy_to(out + p * width + q, stdx::element_aligned);
+    } else if (column == 1) {
       for (int64_t p = 0; p < k; ++p)
         for (int64_t q = 0; q < columns; ++q) out[p * width + q] = load(in[p * row + q]);
     } else if (row == 1) {
@@ -223,6 +203,9 @@ class Job {
   using T = Accumulator<In>;
   static constexpr bool converts = !std::is_same_v<In, T>;
   static constexpr int P = panel<T>;
+  static constexpr int64_t padding = 64 / sizeof(T);                     // a line of the cache
+  static constexpr int64_t panel_rows = sizeof(V<T>) == 64 ? 192 : 256;  // of b, in the first cache
+  static constexpr int64_t block_bytes = 128 << 10;                      // of a, in the second one
 
  public:
   Job(const Product<In, Out>& p, bool bias_of_row) : p_(p), bias_of_row_(bias_of_row) {}
@@ -231,17 +214,24 @@ class Job {
     // An operand is read in place unless it has another type, or many passes over it would thrash cache
     // lines.
     direct_a_ = !converts && !(aliases<T>(p_.a_row) && p_.k > 64 && p_.m > 4 && p_.n > 4 * P);
-    direct_b_ = !converts && p_.b_column == 1 && (p_.m <= 2 * tile_rows<T> || !aliases<T>(p_.b_row) || p_.k <= 64);
+    const bool few_rows = p_.m <= 2 * tile_rows<T>;
+    direct_b_ = !converts && p_.b_column == 1 && (few_rows || (p_.m <= 32 && !aliases<T>(p_.b_row)) || p_.k <= 64);
     direct_c_ = std::is_same_v<Out, T> && p_.c_column == 1;
-    const int64_t steps = p_.k > 768 ? (p_.k + 511) / 512 : 1, step = (p_.k + steps - 1) / steps;
+    // A panel of b stays in the first cache for all rows. Few rows read it once: longer sums pass less often over
+    // c.
+    const int64_t longest = few_rows ? 768 : panel_rows, steps = (p_.k + longest - 1) / longest,
+                  step = steps ? (p_.k + steps - 1) / steps : 1;
     rows_ = block_rows<T>(p_.m);
+    const int64_t blocks = block_bytes / (rows_ * step * int64_t(sizeof(T)));
+    most_rows_ = rows_ * (blocks > 0 ? blocks : 1);
     c_ = reinterpret_cast<T*>(p_.c), c_row_ = p_.c_row;
     if (!direct_c_) {
       c_row_ = p_.n;
       c_ = static_cast<T*>(scratch(Scratch::result, size_t(p_.m * p_.n) * sizeof(T)));
     }
     const int64_t b_columns = direct_b_ ? (p_.n % P ? P : 0) : p_.n;
-    a_ = static_cast<T*>(direct_a_ ? nullptr : scratch(Scratch::operand_a, size_packed(step, p_.m, int(rows_))));
+    const size_t a_size = size_packed(step + padding, least(p_.m, most_rows_), int(rows_));
+    a_ = static_cast<T*>(direct_a_ ? nullptr : scratch(Scratch::operand_a, a_size));
     b_ = static_cast<T*>(b_columns ? scratch(Scratch::operand_b, size_packed(step, b_columns, P)) : nullptr);
     if (!c_ || (!direct_a_ && !a_) || (b_columns && !b_)) return false;
     if (!p_.k) clear();
@@ -279,30 +269,32 @@ class Job {
 
   // Adds columns [q, q + k) of a times the same rows of b.
   void add_step(int64_t q, int64_t k, bool add) {
-    const In *a = p_.a + q * p_.a_column, *b = p_.b + q * p_.b_row;
-    Blocks<T> blocks;
-    if constexpr (converts) {
-      pack(k, p_.m, a, p_.a_column, p_.a_row, int(rows_), a_);
-      blocks = {a_, rows_, rows_ * k, 1, rows_};
-    } else if (direct_a_) {
-      blocks = {a, rows_, rows_ * p_.a_row, p_.a_row, p_.a_column};
-    } else {
-      pack(k, p_.m, a, p_.a_column, p_.a_row, int(rows_), a_);
-      blocks = {a_, rows_, rows_ * k, 1, rows_};
+    const In* const b = p_.b + q * p_.b_row;
+    const bool in_place = !converts && direct_b_;
+    const int64_t whole = in_place ? p_.n / P * P : 0;  // columns that are not packed
+    if (whole < p_.n) pack(k, p_.n - whole, b + whole * p_.b_column, p_.b_row, p_.b_column, P, b_);
+    for (int64_t i = 0; i < p_.m; i += most_rows_) {
+      const int64_t m = least(most_rows_, p_.m - i);
+      const Blocks<T> blocks = rows_of_a(i, m, q, k);
+      T* const c = c_ + i * c_row_;
+      if constexpr (!converts)
+        if (whole) multiply_blocks<T>(m, whole, k, blocks, {b, P, p_.b_row}, c, c_row_, add);
+      if (whole < p_.n) multiply_blocks<T>(m, p_.n - whole, k, blocks, {b_, k * P, P}, c + whole, c_row_, add);
     }
-    const Panels<T> panels{b_, k * P, P};
-    if (!converts && direct_b_) {
-      const int64_t whole = p_.n / P * P;
-      if constexpr (!converts) {
-        if (whole < p_.n) pack(k, p_.n - whole, b + whole, p_.b_row, 1, P, b_);
-        // The last panel is packed with rows of P, the others have rows of b_row: two calls.
-        multiply_blocks<T>(p_.m, whole, k, blocks, {b, P, p_.b_row}, c_, c_row_, add);
-        if (whole < p_.n) multiply_blocks<T>(p_.m, p_.n - whole, k, blocks, panels, c_ + whole, c_row_, add);
+  }
+
+  Blocks<T> rows_of_a(int64_t i, int64_t m, int64_t q, int64_t k) {
+    const In* const a = p_.a + i * p_.a_row + q * p_.a_column;
+    if constexpr (!converts)
+      if (direct_a_) return {a, rows_, rows_ * p_.a_row, p_.a_row, p_.a_column};
+    if constexpr (!converts)
+      if (p_.a_column == 1) {  // its rows, which do not map to the same cache lines here
+        const int64_t row = k + padding;
+        for (int64_t r = 0; r < m; ++r) std::memcpy(a_ + r * row, a + r * p_.a_row, size_t(k) * sizeof(T));
+        return {a_, rows_, rows_ * row, row, 1};
       }
-      return;
-    }
-    pack(k, p_.n, b, p_.b_row, p_.b_column, P, b_);
-    multiply_blocks<T>(p_.m, p_.n, k, blocks, panels, c_, c_row_, add);
+    pack(k, m, a, p_.a_column, p_.a_row, int(rows_), a_);
+    return {a_, rows_, rows_ * k, 1, rows_};
   }
 
   // From the scratch result to c.
@@ -317,7 +309,7 @@ class Job {
 
   const Product<In, Out>& p_;
   bool bias_of_row_, direct_a_ = false, direct_b_ = false, direct_c_ = false;
-  int64_t rows_ = 0, c_row_ = 0;
+  int64_t rows_ = 0, most_rows_ = 0, c_row_ = 0;  // rows_ of a block, most_rows_ of a that are packed at a time
   T *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
 };
 
@@ -335,8 +327,9 @@ template <class In, class Out>
 bool product(const Product<In, Out>& p) {
   if constexpr (std::is_same_v<In, Out> && std::is_floating_point_v<In>) {
     if (p.k <= 32 && p.m * p.n * p.k <= (p.b_column == 1 ? 1024 : 256)) return tiny(p), true;
-    if (p.a_column == 1 && p.b_row == 1 && (p.m <= 4 || p.n <= 2)) return dots(p), true;
   }
+  if constexpr (std::is_floating_point_v<Accumulator<In>>)
+    if (few_rows(p)) return true;
   if (!better_transposed(p)) return Job<In, Out>(p, false).run();
   const Product<In, Out> t{p.n,        p.m,     p.k, p.b,        p.b_column, p.b_row, p.a,
                            p.a_column, p.a_row, p.c, p.c_column, p.c_row,    p.bias};

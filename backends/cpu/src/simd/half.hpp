@@ -53,6 +53,75 @@ DOVETAIL_CPU_INLINE f16 narrow<f16>(float x) {
 // x rounded to float with the lowest bit set if that is inexact: rounding the result further rounds x once.
 DOVETAIL_CPU_INLINE float to_odd(double x) { return bit_cast<float>(dvt::odd_float32_of(x)); }
 
+// One vector in registers. N floats of 4 N bytes.
+template <int N>
+struct VectorOf {
+  typedef float Floats __attribute__((vector_size(4 * N)));
+  typedef uint32_t Bits __attribute__((vector_size(4 * N)));
+  typedef uint16_t Halves __attribute__((vector_size(2 * N)));
+};
+template <int N>
+DOVETAIL_CPU_INLINE typename VectorOf<N>::Floats load_floats(const float* from) {
+  typename VectorOf<N>::Floats x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+template <int N>
+DOVETAIL_CPU_INLINE typename VectorOf<N>::Floats load_floats(const bf16* from) {
+  typename VectorOf<N>::Halves x;
+  std::memcpy(&x, from, sizeof x);
+  typename VectorOf<N>::Bits bits;
+#if defined(__AVX2__)  // GCC converts the halves of the vector on their own
+  if constexpr (N == 8) bits = bit_cast<typename VectorOf<N>::Bits>(_mm256_cvtepu16_epi32(bit_cast<__m128i>(x)));
+  else
+#endif
+    bits = __builtin_convertvector(x, typename VectorOf<N>::Bits);
+  return bit_cast<typename VectorOf<N>::Floats>(bits << 16);
+}
+template <int N>
+DOVETAIL_CPU_INLINE typename VectorOf<N>::Floats load_floats(const f16* from) {
+#if defined(__AVX512F__)
+  if constexpr (N == 16) return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+#endif
+#if defined(__F16C__)
+  if constexpr (N == 8) return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+#endif
+  typename VectorOf<N>::Floats x;
+  for (int i = 0; i < N; ++i) x[i] = widen(from[i]);
+  return x;
+}
+template <int N>
+DOVETAIL_CPU_INLINE void store_floats(typename VectorOf<N>::Floats x, float* to) {
+  std::memcpy(to, &x, sizeof x);
+}
+template <int N>
+DOVETAIL_CPU_INLINE void store_floats(typename VectorOf<N>::Floats x, bf16* to) {
+  using Halves = typename VectorOf<N>::Halves;
+  const auto bits = bit_cast<typename VectorOf<N>::Bits>(x);
+  const auto kept = (x == x ? bits + 0x7FFF + (bits << 15 >> 31) : bits | 0x400000) >> 16;
+  Halves y;
+#if defined(__AVX2__)  // which GCC does not know to hold 16 bits
+  if constexpr (N == 8) {
+    const auto wide = bit_cast<__m256i>(kept);
+    y = bit_cast<Halves>(_mm_packus_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1)));
+  } else
+#endif
+    y = __builtin_convertvector(kept, Halves);
+  std::memcpy(to, &y, sizeof y);
+}
+template <int N>
+DOVETAIL_CPU_INLINE void store_floats(typename VectorOf<N>::Floats x, f16* to) {
+#if defined(__AVX512F__)
+  if constexpr (N == 16)
+    return _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+#endif
+#if defined(__F16C__)
+  if constexpr (N == 8)
+    return _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+#endif
+  for (int i = 0; i < N; ++i) to[i] = narrow<f16>(x[i]);
+}
+
 // Arrays.
 DOVETAIL_CPU_INLINE void widen(const bf16* in, float* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = widen(in[i]);
