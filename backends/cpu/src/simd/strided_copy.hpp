@@ -59,21 +59,46 @@ void copy_dense(const T* in, T* out, int64_t n) {
   });
 }
 
+// n bytes by vectors, of which the last overlaps the one before.
+template <int64_t width>
+DOVETAIL_CPU_INLINE void copy_vectors(const char* from, char* to, int64_t n) {
+  typedef char V __attribute__((vector_size(width), aligned(1), may_alias));
+  for (int64_t at = 0; at + width <= n; at += width)
+    *reinterpret_cast<V*>(to + at) = *reinterpret_cast<const V*>(from + at);
+  if (n % width) *reinterpret_cast<V*>(to + n - width) = *reinterpret_cast<const V*>(from + n - width);
+}
+DOVETAIL_CPU_INLINE void copy_bytes(const void* from, void* to, int64_t n) {
+  const char* const x = static_cast<const char*>(from);
+  char* const y = static_cast<char*>(to);
+  if (n > 1024) std::memcpy(y, x, size_t(n));
+  else if (n >= 32) copy_vectors<32>(x, y, n);
+  else if (n >= 8) copy_vectors<8>(x, y, n);
+  else
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i];
+}
+
+template <class T>
+DOVETAIL_CPU_INLINE void copy_row(const T* from, int64_t x_step, T* to, int64_t y_step, int64_t n) {
+  if (x_step == 1 && y_step == 1) copy_bytes(from, to, n * int64_t(sizeof(T)));
+  else if (y_step == 1 && x_step == 0)
+    for (int64_t i = 0; i < n; ++i) to[i] = *from;
+  else
+    for (int64_t i = 0; i < n; ++i) to[i * y_step] = from[i * x_step];
+}
+
 template <class T>
 void copy_rows(const Space& s, const T* in, T* out) {
   const int last = s.ndim - 1;
-  const int64_t n = s.shape[last], x_step = s.in[last], y_step = s.out[last];
-  const auto rows = [&, n, x_step, y_step](uint64_t begin, uint64_t end, uint32_t) {
-    for (uint64_t row = begin; row < end; ++row) {
+  const int64_t n = s.shape[last], of_plane = last ? s.shape[last - 1] : 1, x_row = last ? s.in[last - 1] : 0,
+                y_row = last ? s.out[last - 1] : 0;
+  const auto rows = [&](uint64_t begin, uint64_t end, uint32_t) {
+    for (int64_t row = int64_t(begin); row < int64_t(end);) {
       int64_t x, y;
-      s.locate(last, int64_t(row), x, y);
-      const T* from = in + x;
-      T* to = out + y;
-      if (x_step == 1 && y_step == 1) std::memcpy(to, from, size_t(n) * sizeof(T));
-      else if (y_step == 1 && x_step == 0)
-        for (int64_t i = 0; i < n; ++i) to[i] = *from;
-      else
-        for (int64_t i = 0; i < n; ++i) to[i * y_step] = from[i * x_step];
+      s.locate(last, row, x, y);
+      const int64_t run = least(int64_t(end) - row, of_plane - row % of_plane);
+      for (int64_t i = 0; i < run; ++i)
+        copy_row(in + x + i * x_row, s.in[last], out + y + i * y_row, s.out[last], n);
+      row += run;
     }
   };
   dvt::parallel_for(uint64_t(s.positions(last)), 1 + grain_bytes / sizeof(T) / uint64_t(n), rows);
@@ -157,9 +182,12 @@ void copy_transposed(const Space& s, const T* in, T* out) {
   const int a = s.ndim - 2, b = s.ndim - 1;
   const int64_t down = (s.shape[a] + size - 1) / size, across = (s.shape[b] + size - 1) / size;
   const uint64_t tiles = uint64_t(s.positions(a) * down * across);
+  const bool short_rows = s.shape[b] * int64_t(sizeof(T)) <= 1024;  // of the output, written one after the other
   dvt::parallel_for(tiles, grain_bytes / 64 / size, [&](uint64_t begin, uint64_t end, uint32_t) {
     for (uint64_t index = begin; index < end; ++index) {
-      const int64_t i = int64_t(index) % down * size, j = int64_t(index) / down % across * size;
+      const int64_t of_plane = int64_t(index) % (down * across),
+                    i = (short_rows ? of_plane / across : of_plane % down) * size,
+                    j = (short_rows ? of_plane % across : of_plane / down) * size;
       int64_t x, y;
       s.locate(a, int64_t(index) / down / across, x, y);
       const T* from = in + x + i + j * s.in[b];
