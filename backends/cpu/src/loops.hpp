@@ -27,6 +27,7 @@ struct Elementwise {
   // Of a loop on floats: gives the function that computes one of its vectors, which takes and returns vectors of
   // the level's own width in registers. For code that is generated; nullptr where there is none.
   const void* (*vector_function)() = nullptr;
+  Loop stored = nullptr;  // the loop on fp16 and bf16 as they are in memory, for operands that need no gathering
 };
 
 // A reduction of contiguous terms; of fp16 and bf16 they are floats. Terms are joined in runs of at most

@@ -94,6 +94,8 @@ void widen_any(Half half, const void* in, float* out, int64_t n) {
 }
 
 constexpr bool converts(const Elementwise& spec) { return spec.in_half != Half::no || spec.out_half != Half::no; }
+// The loop on operands as they are in memory; nullptr: they have to be converted.
+constexpr Loop loop_in_memory(const Elementwise& spec) { return converts(spec) ? spec.stored : spec.loop; }
 
 // How the loop reads an input.
 enum class Way : uint8_t { direct, value, gathered };
@@ -116,13 +118,14 @@ Plan plan(const Elementwise& spec, const dvt_call* c) {
     values += inner == 0;
     p.rows = p.rows && (inner == 1 || (inner == 0 && spec.scalars));
   }
-  p.rows = p.rows && values < spec.n_in && !converts(spec) && (s.ndim == 1 || s.shape[s.ndim - 1] >= long_row);
+  p.rows = p.rows && values < spec.n_in && loop_in_memory(spec) && (s.ndim == 1 || s.shape[s.ndim - 1] >= long_row);
   return p;
 }
 
 // Elements [begin, end) of the output, row by row.
 void run_rows(const Elementwise& spec, const Plan& p, char* out, int64_t begin, int64_t end) {
   const Space& s = p.space;
+  const Loop loop = loop_in_memory(spec);
   int64_t step[max_elementwise_in];
   for (int k = 0; k < spec.n_in; ++k) step[k] = s.stride[k][s.ndim - 1];
   Cursor cursor(s, begin);
@@ -130,7 +133,7 @@ void run_rows(const Elementwise& spec, const Plan& p, char* out, int64_t begin, 
     const int64_t left = cursor.left_in_row(), n = left < end - begin ? left : end - begin;
     const void* in[max_elementwise_in];
     for (int k = 0; k < spec.n_in; ++k) in[k] = s.data[k] + cursor.offset(k) * spec.in_bytes[k];
-    spec.loop(in, step, out + begin * spec.out_bytes, n);
+    loop(in, step, out + begin * spec.out_bytes, n);
     begin += n;
     cursor.advance(n);
   }
@@ -185,10 +188,11 @@ void run_chunks(const Elementwise& spec, const Plan& p, char* out, int64_t begin
   }
 }
 
-// All elements in one run of the loop: dense or scalar operands, no fp16 or bf16. False: not applicable.
+// All elements in one run of the loop: dense or scalar operands. False: not applicable.
 bool run_at_once(const Elementwise& spec, const dvt_call* c, int64_t n) {
   const DLTensor* out = c->out[0];
-  if (converts(spec) || out->ndim > 1 || n > int64_t(spec.grain)) return false;
+  const Loop loop = loop_in_memory(spec);
+  if (!loop || out->ndim > 1 || n > int64_t(spec.grain)) return false;
   const void* in[max_elementwise_in];
   int64_t step[max_elementwise_in];
   int values = 0;
@@ -200,7 +204,7 @@ bool run_at_once(const Elementwise& spec, const dvt_call* c, int64_t n) {
     else if (step[k] != 1) return false;
   }
   if (values == spec.n_in) return false;
-  spec.loop(in, step, dvt::data<char>(out), n);
+  loop(in, step, dvt::data<char>(out), n);
   return true;
 }
 }  // namespace

@@ -1,6 +1,8 @@
 // Elementwise kernels: one dense inner loop per op and type, and one driver that converts every operand to
 // that form.
 #pragma once
+#include <experimental/simd>
+
 #include "kernel.hpp"
 #include "loops.hpp"
 #include "simd/half.hpp"
@@ -45,19 +47,93 @@ void binary_loop(const void* const* in, const int64_t* step, void* out, int64_t 
   }
 }
 
+// The same on fp16 and bf16 in memory, H: converted in registers, a vector at a time. R = float becomes H.
+template <Half half>
+using HalfOf = std::conditional_t<half == Half::f16, f16, bf16>;
+template <class H, class R>
+using StoredAs = std::conditional_t<std::is_same_v<R, float>, H, R>;
+inline constexpr int floats = int(std::experimental::native_simd<float>::size());
+
+template <class S, class R>
+DOVETAIL_CPU_INLINE S stored(R x) {
+  if constexpr (std::is_same_v<R, S>) return x;
+  else return narrow<S>(x);
+}
+template <class R, class H, class F>
+DOVETAIL_CPU_INLINE void store_each(F f, StoredAs<H, R>* to) {
+  R y[floats];
+  for (int i = 0; i < floats; ++i) y[i] = f(i);
+  if constexpr (std::is_same_v<R, float>) store_floats<floats>(load_floats<floats>(y), to);
+  else std::memcpy(to, y, sizeof y);
+}
+template <class H>
+struct Widened {
+  float x[floats];
+  DOVETAIL_CPU_INLINE explicit Widened(const H* from) { store_floats<floats>(load_floats<floats>(from), x); }
+};
+template <class Op, class R, class H>
+void unary_stored_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
+  const H* x = static_cast<const H*>(in[0]);
+  auto* y = static_cast<StoredAs<H, R>*>(out);
+  int64_t i = 0;
+  for (; i + floats <= n; i += floats) {
+    const Widened a(x + i);
+    store_each<R, H>([&](int j) { return Op()(a.x[j]); }, y + i);
+  }
+  for (; i < n; ++i) y[i] = stored<StoredAs<H, R>>(Op()(widen(x[i])));
+}
+template <class Op, class R, class H>
+void binary_stored_loop(const void* const* in, const int64_t* step, void* out, int64_t n) {
+  const H *a = static_cast<const H*>(in[0]), *b = static_cast<const H*>(in[1]);
+  auto* y = static_cast<StoredAs<H, R>*>(out);
+  int64_t i = 0;
+  if (step[0] && step[1]) {
+    for (; i + floats <= n; i += floats) {
+      const Widened u(a + i), v(b + i);
+      store_each<R, H>([&](int j) { return Op()(u.x[j], v.x[j]); }, y + i);
+    }
+  } else if (step[0]) {
+    const float v = widen(*b);
+    for (; i + floats <= n; i += floats) {
+      const Widened u(a + i);
+      store_each<R, H>([&](int j) { return Op()(u.x[j], v); }, y + i);
+    }
+  } else {
+    const float u = widen(*a);
+    for (; i + floats <= n; i += floats) {
+      const Widened v(b + i);
+      store_each<R, H>([&](int j) { return Op()(u, v.x[j]); }, y + i);
+    }
+  }
+  for (; i < n; ++i) y[i] = stored<StoredAs<H, R>>(Op()(widen(a[i * step[0]]), widen(b[i * step[1]])));
+}
+
 template <class Op, class R, class T>
 inline constexpr Elementwise unary{unary_loop<Op, R, T>, 1, {sizeof(T)}, sizeof(R)};
 template <class Op, class R, class T>
 inline constexpr Elementwise binary{binary_loop<Op, R, T>, 2, {sizeof(T), sizeof(T)}, sizeof(R), true};
 // The float loop on fp16 or bf16; a result of R = float is narrowed, any other (bool) stored unchanged.
+template <class R, Half half>
+inline constexpr uint8_t half_bytes = sizeof(R) == 4 ? 2 : sizeof(R);
+template <class R, Half half>
+inline constexpr Half half_result = sizeof(R) == 4 ? half : Half::no;
 template <class Op, class R, Half half>
-inline constexpr Elementwise unary_half{unary_loop<Op, R, float>,        1,     {2},
-                                        sizeof(R) == 4 ? 2 : sizeof(R),  false, half,
-                                        sizeof(R) == 4 ? half : Half::no};
+inline constexpr Elementwise unary_half{.loop = unary_loop<Op, R, float>,
+                                        .n_in = 1,
+                                        .in_bytes = {2},
+                                        .out_bytes = half_bytes<R, half>,
+                                        .in_half = half,
+                                        .out_half = half_result<R, half>,
+                                        .stored = unary_stored_loop<Op, R, HalfOf<half>>};
 template <class Op, class R, Half half>
-inline constexpr Elementwise binary_half{binary_loop<Op, R, float>,       2,    {2, 2},
-                                         sizeof(R) == 4 ? 2 : sizeof(R),  true, half,
-                                         sizeof(R) == 4 ? half : Half::no};
+inline constexpr Elementwise binary_half{.loop = binary_loop<Op, R, float>,
+                                         .n_in = 2,
+                                         .in_bytes = {2, 2},
+                                         .out_bytes = half_bytes<R, half>,
+                                         .scalars = true,
+                                         .in_half = half,
+                                         .out_half = half_result<R, half>,
+                                         .stored = binary_stored_loop<Op, R, HalfOf<half>>};
 
 // ---- rows -------------------------------------------------------------------------------------------------------
 

@@ -119,12 +119,11 @@ DOVETAIL_CPU_INLINE V sigmoid(V x) {
   return select(x < 0, e, 1) / (1 + e);
 }
 
-// x * sigmoid(x), by h = e^(-|x|/2): h does not underflow before the result does.
+// x * sigmoid(x), by h = e^(-|x|/2): h is normal where the result is not 0.
 DOVETAIL_CPU_INLINE V silu(V x) {
-  const V h = exp(-0.5f * stdx::min(abs(x), V(206)));
+  const V h = exp_normal(-0.5f * stdx::min(V(120), abs(x)));
   const V positive = 1 / (1 + h * h);
-  const V y = select(x < 0, stdx::max(x, V(-206)) * h * (h * positive), x * positive);
-  return select(is_nan(x), x, y);
+  return select(x < 0, stdx::max(V(-120), x) * h * (h * positive), x * positive);  // NaN stays NaN
 }
 
 // Its derivative, sigmoid(x) (1 + x sigmoid(-x)).
@@ -168,7 +167,9 @@ DOVETAIL_CPU_INLINE NormalTail normal_tail(V x) {
 // x Phi(x). Its tail keeps its relative accuracy.
 DOVETAIL_CPU_INLINE V gelu(V x) {
   const NormalTail t = normal_tail(x);
-  const V tail = scale((1 + t.e.p) * (t.top * (t.q * t.inverse)), t.e.n);
+  // Subnormal ones are rounded once, by the last factor; n is -174 at least.
+  const V large = from_bits((stdx::static_simd_cast<I>(t.e.n) + (127 + 64)) << 23);
+  const V tail = (1 + t.e.p) * (t.top * (t.q * t.inverse)) * large * 0x1p-64f;
   return select(x < 0, -tail, x - tail);  // NaN stays NaN
 }
 // Its derivative, Phi(x) + x phi(x): that at -q is Phi(-q) - q phi(q), that at q the rest to 1.

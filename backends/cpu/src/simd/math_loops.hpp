@@ -22,6 +22,28 @@ void vector_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
     if (partial) std::memcpy(y + i, part, size_t(n - i) * sizeof(float));
   }
 }
+// The same on fp16 and bf16 in memory, converted in registers.
+template <class F, class H>
+void vector_stored_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
+  const H* x = static_cast<const H*>(in[0]);
+  H* y = static_cast<H*>(out);
+  H part[width] = {};
+  for (int64_t i = 0; i < n; i += width) {
+    const bool partial = n - i < width;
+    if (partial) std::memcpy(part, x + i, size_t(n - i) * sizeof(H));
+    alignas(64) float lanes[width];
+    store_floats<width>(load_floats<width>(partial ? part : x + i), lanes);
+    F()(V(lanes, stdx::vector_aligned)).copy_to(lanes, stdx::vector_aligned);
+    store_floats<width>(load_floats<width>(lanes), partial ? part : y + i);
+    if (partial) std::memcpy(y + i, part, size_t(n - i) * sizeof(H));
+  }
+}
+template <class F, class X, Half half>
+constexpr Loop stored_loop() {
+  if constexpr (std::is_same_v<X, V>) return vector_stored_loop<F, HalfOf<half>>;
+  else return nullptr;
+}
+
 template <class F, class X>
 void vector_loop2(const void* const* in, const int64_t* step, void* out, int64_t n) {
   constexpr int64_t w = X::size();
@@ -89,7 +111,8 @@ inline constexpr Elementwise spec32{
     vector_loop<F, X>, 1, {4}, 4, false, Half::no, Half::no, grain, address<of_vector<F, X, Floats>>};
 template <class F, Half half, class X = V>
 inline constexpr Elementwise spec16{
-    vector_loop<F, X>, 1, {2}, 2, false, half, half, grain, address<of_vector<F, X, Floats>>};
+    vector_loop<F, X>,        1, {2}, 2, false, half, half, grain, address<of_vector<F, X, Floats>>,
+    stored_loop<F, X, half>()};
 template <Loop loop>
 inline constexpr Elementwise spec64{loop, 1, {8}, 8, false, Half::no, Half::no, grain};
 template <class F, class X>
