@@ -1,11 +1,13 @@
 // sort, argsort, top_k along one axis: stable, NaN last, zeros of both signs equal. Elements become unsigned
-// keys in the requested order; short rows use insertion sort, long ones radix sort by bytes.
+// keys in the requested order. Short rows use insertion sort, long ones radix sort by bytes, with the elements'
+// indices; values alone of 4 or 8 bytes are sorted by vectors.
 #include <algorithm>
 #include <atomic>
 
 #include "scratch.hpp"
 #include "simd/axis_rows.hpp"
 #include "simd/half.hpp"
+#include "simd/vector_sort.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
@@ -101,6 +103,79 @@ Item<U>* sort_first(Item<U>* items, Item<U>* buffer, int64_t n, int64_t k) {
   return items;
 }
 
+// ---- values alone: equal keys are equal bits, but for zeros of both signs and for NaN
+
+template <size_t bytes>
+using Signed = std::conditional_t<bytes == 4, int32_t, int64_t>;
+
+// What keys do not tell: such elements are written in their order in the row.
+struct Ambiguous {
+  bool zeros = false, nan = false;
+};
+template <class K, Kind kind>
+void to_keys(const K* row, int64_t stride, int64_t n, bool descending, K infinity, K* keys, Ambiguous& found) {
+  constexpr K lowest = K(uint64_t{1} << (8 * sizeof(K) - 1)), largest = ~lowest;
+  const K flip = descending ? ~K(0) : K(0);
+  K zeros = 0, nan = 0;
+  const auto make = [&](K bits) {
+    if constexpr (kind == Kind::unsigned_int) return K((bits ^ lowest) ^ flip);
+    if constexpr (kind == Kind::signed_int) return K(bits ^ flip);
+    const K magnitude = bits & largest;
+    zeros |= bits == lowest, nan |= magnitude > infinity;
+    const K key = magnitude == 0 ? 0 : bits < 0 ? K(bits ^ largest) : bits;
+    return magnitude > infinity ? largest : K(key ^ flip);
+  };
+  if (stride == 1)
+    for (int64_t i = 0; i < n; ++i) keys[i] = make(row[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) keys[i] = make(row[i * stride]);
+  found = {zeros != 0, nan != 0};
+}
+template <class K, Kind kind>
+void from_keys(const K* keys, int64_t n, bool descending, K* out, int64_t step) {
+  constexpr K lowest = K(uint64_t{1} << (8 * sizeof(K) - 1));
+  const K flip = descending ? ~K(0) : K(0);
+  const auto bits_of = [&](K key) {
+    key ^= flip;
+    if constexpr (kind == Kind::unsigned_int) return K(key ^ lowest);
+    if constexpr (kind == Kind::floating) return key < 0 ? K(key ^ ~lowest) : key;
+    return key;
+  };
+  if (step == 1)
+    for (int64_t i = 0; i < n; ++i) out[i] = bits_of(keys[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) out[i * step] = bits_of(keys[i]);
+}
+// Zeros begin where the key of one does, NaN takes the end.
+template <class K>
+void restore(const K* row, int64_t stride, int64_t n, K infinity, const K* sorted, bool descending, K* out,
+             int64_t step) {
+  constexpr K largest = ~K(uint64_t{1} << (8 * sizeof(K) - 1));
+  int64_t zero = 0, end = n;
+  for (const K key = descending ? ~K(0) : K(0); zero < n && sorted[zero] < key;) ++zero;
+  for (int64_t i = 0; i < n; ++i) end -= (row[i * stride] & largest) > infinity;
+  for (int64_t i = 0; i < n; ++i) {
+    const K bits = row[i * stride], magnitude = bits & largest;
+    if (magnitude == 0) out[zero++ * step] = bits;
+    else if (magnitude > infinity) out[end++ * step] = bits;
+  }
+}
+
+// `keys` has room for twice the padded number of elements.
+template <class K, Kind kind>
+void sort_values(const K* row, int64_t stride, int64_t n, bool descending, K infinity, K* keys, K* out,
+                 int64_t step) {
+  const int64_t padded = round_up(n, VectorSort<K>::step);
+  Ambiguous found;
+  to_keys<K, kind>(row, stride, n, descending, infinity, keys, found);
+  for (int64_t i = n; i < padded; ++i) keys[i] = ~K(uint64_t{1} << (8 * sizeof(K) - 1));
+  const K* const sorted = VectorSort<K>::sort(keys, keys + padded, padded);
+  from_keys<K, kind>(sorted, n, descending, out, step);
+  if (found.zeros || found.nan) restore(row, stride, n, infinity, sorted, descending, out, step);
+}
+
+// ---- calls
+
 // The parameters of a call: the first `count` of each row along `axis`.
 struct Wanted {
   int64_t axis, count;
@@ -108,6 +183,13 @@ struct Wanted {
   const DLTensor *values, *indices;  // nullptr: not requested
 };
 
+template <class U>
+U infinity_of(const DLTensor* x) {
+  return x->dtype.code == DVT_BFLOAT ? U(0x7f80)
+         : sizeof(U) == 2            ? U(0x7c00)
+         : sizeof(U) == 4            ? U(0x7f800000)
+                                     : U(uint64_t{0x7ff} << 52);
+}
 template <size_t bytes, Kind kind>
 dvt_status sort_rows(const DLTensor* x, const Wanted& wanted) {
   using U = Unsigned<bytes>;
@@ -115,10 +197,7 @@ dvt_status sort_rows(const DLTensor* x, const Wanted& wanted) {
   if (uint64_t(rows.size) > 0xffffffffu)
     return DVT_FAIL(DVT_INVALID, "[sort] the axis is too long: expected at most %u elements, got %lld", 0xffffffffu,
                     static_cast<long long>(rows.size));
-  const U infinity = x->dtype.code == DVT_BFLOAT ? U(0x7f80)
-                     : bytes == 2                ? U(0x7c00)
-                     : bytes == 4                ? U(0x7f800000)
-                                                 : U(uint64_t{0x7ff} << 52);
+  const U infinity = infinity_of<U>(x);
   const int64_t n = rows.size, count = wanted.count, step = rows.inner;
   std::atomic<bool> complete{true};
   const auto sort_one = [&](int64_t at, Item<U>* items) {
@@ -147,11 +226,30 @@ dvt_status sort_rows(const DLTensor* x, const Wanted& wanted) {
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 
+template <size_t bytes, Kind kind>
+dvt_status sort_values(const DLTensor* x, int64_t axis, bool descending, const DLTensor* out) {
+  using K = Signed<bytes>;
+  const AxisRows rows(x, axis);
+  const int64_t n = rows.size, step = rows.inner, padded = round_up(n, VectorSort<K>::step);
+  std::atomic<bool> complete{true};
+  dvt::parallel_for(uint64_t(rows.count()), uint64_t(4096 / n + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+    auto* const keys = static_cast<K*>(scratch(Scratch::kernel, size_t(2 * padded) * sizeof(K)));
+    if (!keys) return complete.store(false, std::memory_order_relaxed);
+    for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+      const int64_t o = at / step, i = at % step;
+      sort_values<K, kind>(dvt::data<const K>(x) + rows.offset(o, i), rows.stride, n, descending, infinity_of<K>(x),
+                           keys, dvt::data<K>(out) + o * n * step + i, step);
+    }
+  });
+  return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
+}
+
 template <size_t bytes, Kind kind, bool indices>
 dvt_status run(dvt_device*, const dvt_call* c) {
   const dvt::Attrs a(c);
   const int64_t axis = a.i64(0);
   const DLTensor* const out = c->out[0];
+  if constexpr (!indices && bytes >= 4) return sort_values<bytes, kind>(c->in[0], axis, a.boolean(1), out);
   return sort_rows<bytes, kind>(
       c->in[0], {axis, out->shape[axis], a.boolean(1), indices ? nullptr : out, indices ? out : nullptr});
 }

@@ -1,0 +1,113 @@
+// Sorting whole numbers by vectors: bitonic networks sort one in a register and merge runs, two vectors at a time.
+// K. E. Batcher, "Sorting networks and their applications" (1968).
+#pragma once
+#include <experimental/simd>
+#include <utility>
+
+#include "kernel.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+template <class Key>
+class VectorSort {
+  static constexpr int N = int(std::experimental::native_simd<Key>::size());
+  typedef Key V __attribute__((vector_size(N * sizeof(Key))));
+  using Lanes = std::make_integer_sequence<int, N>;
+
+ public:
+  static constexpr int64_t step = 2 * N;  // n is a multiple of it
+
+  // Returns `keys` or `buffer`, of n elements each: where the sorted keys are.
+  static Key* sort(Key* keys, Key* buffer, int64_t n) {
+    for (int64_t i = 0; i < n; i += step) {
+      V low = sorted(load(keys + i)), high = sorted(load(keys + i + N));
+      merge(low, high);
+      store(low, keys + i), store(high, keys + i + N);
+    }
+    for (int64_t run = step; run < n; run *= 2) {
+      for (int64_t i = 0; i < n; i += 2 * run) {
+        const int64_t middle = least(i + run, n), end = least(i + 2 * run, n);
+        merge_runs(keys + i, keys + middle, keys + end, buffer + i);
+      }
+      std::swap(keys, buffer);
+    }
+    return keys;
+  }
+
+ private:
+  DOVETAIL_CPU_INLINE static V load(const Key* from) {
+    V v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+  }
+  DOVETAIL_CPU_INLINE static void store(const V& v, Key* to) { std::memcpy(to, &v, sizeof v); }
+
+  // Lane i and lane i ^ distance in order: the smaller one first, unless `descends` says otherwise of i.
+  template <int distance, int block, int... i>
+  DOVETAIL_CPU_INLINE static V exchanged(V v, std::integer_sequence<int, i...>) {
+    const V other = __builtin_shufflevector(v, v, (i ^ distance)...);
+    const V small = v < other ? v : other, large = v < other ? other : v;
+    return __builtin_shufflevector(small, large, (((i & distance) != 0) != ((i & block) != 0) ? i + N : i)...);
+  }
+  template <int... i>
+  DOVETAIL_CPU_INLINE static V reversed(V v, std::integer_sequence<int, i...>) {
+    return __builtin_shufflevector(v, v, (N - 1 - i)...);
+  }
+  // Sorts blocks of `block` lanes that are bitonic, every other one downwards; of N lanes upwards.
+  template <int block, int distance = block / 2>
+  DOVETAIL_CPU_INLINE static V clean(V v) {
+    v = exchanged<distance, block == N ? 0 : block>(v, Lanes());
+    if constexpr (distance > 1) v = clean<block, distance / 2>(v);
+    return v;
+  }
+  template <int block = 2>
+  DOVETAIL_CPU_INLINE static V sorted(V v) {
+    v = clean<block>(v);
+    if constexpr (block < N) v = sorted<2 * block>(v);
+    return v;
+  }
+  DOVETAIL_CPU_INLINE static void order(V& a, V& b) {
+    const V small = a < b ? a : b;
+    b = a < b ? b : a, a = small;
+  }
+  // Two sorted vectors become one run.
+  DOVETAIL_CPU_INLINE static void merge(V& a, V& b) {
+    b = reversed(b, Lanes());
+    order(a, b);
+    a = clean<N>(a), b = clean<N>(b);
+  }
+  // The same of two runs of two vectors.
+  DOVETAIL_CPU_INLINE static void merge(V (&a)[2], V (&b)[2]) {
+    const V first = reversed(b[1], Lanes());
+    b[1] = reversed(b[0], Lanes()), b[0] = first;
+    order(a[0], b[0]), order(a[1], b[1]);
+    order(a[0], a[1]), order(b[0], b[1]);
+    a[0] = clean<N>(a[0]), a[1] = clean<N>(a[1]), b[0] = clean<N>(b[0]), b[1] = clean<N>(b[1]);
+  }
+
+  // [a, b) and [b, end), whose lengths are multiples of `step`. What is written next is the smaller half of the
+  // larger half so far and of the run that begins with the smaller key.
+  static void merge_runs(const Key* a, const Key* b, const Key* end, Key* out) {
+    const Key* const end_of_a = b;
+    if (b == end) {
+      std::memcpy(out, a, size_t(end - a) * sizeof(Key));
+      return;
+    }
+    V low[2] = {load(a), load(a + N)}, high[2] = {load(b), load(b + N)};
+    a += step, b += step;
+    for (;;) {
+      merge(low, high);
+      store(low[0], out), store(low[1], out + N);
+      out += step;
+      if (a == end_of_a && b == end) break;
+      // Without branches, which would be wrong half of the time. A run that is at its end is not read beyond it.
+      const Key first_of_a = *(a == end_of_a ? a - 1 : a), first_of_b = *(b == end ? b - 1 : b);
+      const bool from_a = (b == end) | ((a != end_of_a) & (first_of_a < first_of_b));
+      const int64_t in_a = -int64_t(from_a);
+      const Key* const next = b + ((a - b) & in_a);
+      a += step & in_a, b += step & ~in_a;
+      low[0] = load(next), low[1] = load(next + N);
+    }
+    store(high[0], out), store(high[1], out + N);
+  }
+};
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA
