@@ -77,6 +77,10 @@ struct Max {
     else a = stdx::max(a, b);
     return a;
   }
+  DOVETAIL_CPU_INLINE static V<T> combine_numbers(V<T> a, V<T> b) {  // one instruction: no NaN
+    stdx::where(b > a, a) = b;
+    return a;
+  }
   DOVETAIL_CPU_INLINE static T combine(T a, T b) { return (b > a) | (b != b) ? b : a; }
 };
 template <class T>
@@ -86,6 +90,10 @@ struct Min {
   DOVETAIL_CPU_INLINE static V<T> combine(V<T> a, V<T> b) {
     if constexpr (std::is_floating_point_v<T>) stdx::where(b < a || b != b, a) = b;
     else a = stdx::min(a, b);
+    return a;
+  }
+  DOVETAIL_CPU_INLINE static V<T> combine_numbers(V<T> a, V<T> b) {  // one instruction: no NaN
+    stdx::where(b < a, a) = b;
     return a;
   }
   DOVETAIL_CPU_INLINE static T combine(T a, T b) { return (b < a) | (b != b) ? b : a; }
@@ -99,7 +107,7 @@ struct Load {
     else return T(x);
   }
 };
-constexpr int64_t run_length = Reduction::run_length, column_block = 256,
+constexpr int64_t run_length = Reduction::run_length, column_block = 1024,
                   row_group = Reduction::Columns::rows_of_run;
 
 // Combines numbers or vectors in pairs of equal weight: a binary counter.
@@ -135,7 +143,66 @@ DOVETAIL_CPU_INLINE void fold_halves(T* lane) {
   }
 }
 
-// Contiguous terms, sixteen vectors at a time in four chains; the remainder goes into a last vector.
+// The last `rest` of the n terms at x, in a vector.
+template <class Op, class T = typename Op::Type>
+DOVETAIL_CPU_INLINE V<T> rest_of_vector(const T* x, int64_t n, int64_t rest) {
+  constexpr int64_t W = V<T>::size();
+  V<T> all;
+  if (n >= W) {
+    all.copy_from(x + n - W, stdx::element_aligned);
+    stdx::where(V<T>([](auto lane) { return T(lane); }) < T(W - rest), all) = V<T>(Op::identity);
+  } else {
+    T lane[W];
+    for (int64_t q = 0; q < W; ++q) lane[q] = q < rest ? x[n - rest + q] : Op::identity;
+    all.copy_from(lane, stdx::element_aligned);
+  }
+  return all;
+}
+
+// Contiguous terms by vectors: groups of eight chains of eight, the groups in pairs, the remainder in a last
+// vector. `numbers`: without care for NaN; returns false if there was one.
+template <class Op, bool numbers, class T = typename Op::Type>
+DOVETAIL_CPU_INLINE bool combine_vectors(const T* x, int64_t n, V<T>& total) {
+  constexpr int64_t W = V<T>::size(), chains = 8, group = 8 * chains * W;
+  const auto combine = [](V<T>& a, V<T> b) __attribute__((always_inline)) {
+    if constexpr (numbers) a = Op::combine_numbers(a, b);
+    else a = Op::combine(a, b);
+  };
+  typename V<T>::mask_type nan(false);
+  Pairs<Op, V<T>> pairs;
+  for (int64_t i = 0; i < n; i += group) {
+    const int64_t m = least(n - i, group);
+    V<T> acc[chains];
+    for (V<T>& a : acc) a = Op::identity;
+    int64_t k = 0;
+    for (; k + chains * W <= m; k += chains * W)
+#pragma GCC unroll 8
+      for (int64_t c = 0; c < chains; c += 2) {
+        const V<T> u(x + i + k + c * W, stdx::element_aligned), v(x + i + k + c * W + W, stdx::element_aligned);
+        combine(acc[c], u), combine(acc[c + 1], v);
+        if constexpr (numbers) nan = nan || stdx::isunordered(u, v);
+      }
+#pragma GCC unroll 8
+    for (int64_t c = 0; c + 1 < chains; ++c)
+      if (k + W <= m) {
+        const V<T> u(x + i + k, stdx::element_aligned);
+        combine(acc[c], u), k += W;
+        if constexpr (numbers) nan = nan || u != u;
+      }
+    if (k < m) {  // the last vector of the terms, without those that were in the one before
+      V<T> u = rest_of_vector<Op>(x, i + m, m - k);
+      combine(acc[chains - 1], u);
+      if constexpr (numbers) nan = nan || u != u;
+    }
+#pragma GCC unroll 8
+    for (int64_t c = chains / 2; c; c /= 2)
+      for (int64_t q = 0; q < c; ++q) combine(acc[q], acc[q + c]);
+    pairs.add(acc[0]);
+  }
+  total = pairs.total();
+  return !stdx::any_of(nan);
+}
+
 template <class Op, class T = typename Op::Type>
 [[gnu::noinline]] T combine_run(const T* x, int64_t n) {
   constexpr int64_t W = V<T>::size();
@@ -145,26 +212,14 @@ template <class Op, class T = typename Op::Type>
     for (int64_t i = 0; i < n; ++i) result = Op::combine(result, x[i]);
     return result;
   }
-  Pairs<Op, V<T>> pairs;
-  T lane[W];
-  for (int64_t i = 0; i < n; i += 16 * W) {
-    const int64_t m = n - i < 16 * W ? n - i : 16 * W;
-    V<T> acc[4];
-    for (V<T>& a : acc) a = Op::identity;
-    int64_t k = 0;
-    for (; k + 4 * W <= m; k += 4 * W)
-#pragma GCC unroll 4
-      for (int c = 0; c < 4; ++c) acc[c] = Op::combine(acc[c], V<T>(x + i + k + c * W, stdx::element_aligned));
-    for (int c = 0; k + W <= m; k += W, ++c) acc[c] = Op::combine(acc[c], V<T>(x + i + k, stdx::element_aligned));
-    if (k < m) {
-      for (T& l : lane) l = Op::identity;
-      for (int64_t q = k; q < m; ++q) lane[q - k] = x[i + q];
-      acc[3] = Op::combine(acc[3], V<T>(lane, stdx::element_aligned));
-    }
-    acc[0] = Op::combine(Op::combine(acc[0], acc[1]), Op::combine(acc[2], acc[3]));
-    pairs.add(acc[0]);
+  V<T> total;
+  if constexpr (std::is_floating_point_v<T> && requires { Op::combine_numbers(total, total); }) {
+    if (!combine_vectors<Op, true>(x, n, total)) combine_vectors<Op, false>(x, n, total);
+  } else {
+    combine_vectors<Op, false>(x, n, total);
   }
-  pairs.total().copy_to(lane, stdx::element_aligned);
+  T lane[W];
+  total.copy_to(lane, stdx::element_aligned);
   fold_halves<Op, W / 2>(lane);
   return lane[0];
 }
@@ -219,30 +274,66 @@ struct Loops {
       return;
     }
     const In* row[row_group];
-    for (int64_t i = 0; i < n; ++i) row[i] = x + p.run_offset(r + i, 0);
-    if constexpr (std::is_same_v<In, T>) {
-      constexpr int64_t W = V<T>::size();
-      int64_t j = 0;
-      for (; j + W <= columns; j += W) {  // four chains
-        V<T> acc[4];
-        for (V<T>& a : acc) a = Op::identity;
-        int64_t i = 0;
-        for (; i + 4 <= n; i += 4)
-#pragma GCC unroll 4
-          for (int c = 0; c < 4; ++c) acc[c] = Op::combine(acc[c], V<T>(row[i + c] + j, stdx::element_aligned));
-        for (int c = 0; i < n; ++i, ++c) acc[c] = Op::combine(acc[c], V<T>(row[i] + j, stdx::element_aligned));
-        acc[0] = Op::combine(Op::combine(acc[0], acc[1]), Op::combine(acc[2], acc[3]));
-        acc[0].copy_to(out + j, stdx::element_aligned);
-      }
-      for (; j < columns; ++j) {
-        T acc[4] = {Op::identity, Op::identity, Op::identity, Op::identity};
-        for (int64_t i = 0; i < n; ++i) acc[i & 3] = Op::combine(acc[i & 3], L::one(row[i][j]));
-        out[j] = Op::combine(Op::combine(acc[0], acc[1]), Op::combine(acc[2], acc[3]));
-      }
-    } else {
+    const Axis inner = p.n_reduced ? p.reduced[p.n_reduced - 1] : Axis{};
+    for (int64_t i = 0; i < n; ++i)
+      row[i] = x + (p.n_reduced == 1 ? (r + i) * inner.stride : p.run_offset(r + i, 0));
+    if constexpr (!std::is_same_v<In, T> && !is_half_of_float) {
       for (int64_t k = 0; k < columns; ++k) out[k] = Op::identity;
       for (int64_t i = 0; i < n; ++i)
         for (int64_t k = 0; k < columns; ++k) out[k] = Op::combine(out[k], L::one(row[i][k]));
+    } else {
+      constexpr int chains = std::is_same_v<In, T> ? 4 : 1;
+      int64_t j = 0;
+      for (constexpr int64_t step = lines * int64_t(V<T>::size()); j + step <= columns; j += step)
+        add_columns<chains>(row, j, n, out);
+      for (; j < columns; ++j) {
+        T acc[4] = {Op::identity, Op::identity, Op::identity, Op::identity};
+        for (int64_t i = 0; i < n; ++i) acc[i % chains] = Op::combine(acc[i % chains], L::one(row[i][j]));
+        out[j] = Op::combine(Op::combine(acc[0], acc[1]), Op::combine(acc[2], acc[3]));
+      }
+    }
+  }
+
+ private:
+  static constexpr bool is_half_of_float =
+      std::is_same_v<L, Load<In, T>> && std::is_same_v<T, float> && sizeof(In) == 2;
+  // Vectors side by side: whole lines of the cache, as rows whose distance is a power of two evict each other's.
+  static constexpr int lines = sizeof(In) < sizeof(T) ? 4 : sizeof(V<T>) < 64 ? 2 : 1;
+
+  DOVETAIL_CPU_INLINE static V<T> load(const In* x) {
+    if constexpr (std::is_same_v<In, T>) {
+      return V<T>(x, stdx::element_aligned);
+    } else {
+      constexpr int W = V<T>::size();
+      alignas(64) T lanes[W];
+      store_floats<W>(load_floats<W>(x), lanes);
+      return V<T>(lanes, stdx::vector_aligned);
+    }
+  }
+  // Columns [j, j + lines vectors), each in `chains`.
+  template <int chains>
+  DOVETAIL_CPU_INLINE static void add_columns(const In* const* row, int64_t j, int64_t n, T* out) {
+    constexpr int64_t W = V<T>::size();
+    V<T> acc[chains][lines];
+    for (auto& chain : acc)
+      for (V<T>& a : chain) a = Op::identity;
+    const auto add = [&](int c, const In* from) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+      for (int l = 0; l < lines; ++l) acc[c][l] = Op::combine(acc[c][l], load(from + l * W));
+    };
+    int64_t i = 0;
+    for (; i + chains <= n; i += chains)
+#pragma GCC unroll 4
+      for (int c = 0; c < chains; ++c) add(c, row[i + c] + j);
+    if constexpr (chains > 1)
+#pragma GCC unroll 4
+      for (int c = 0; c < chains; ++c)
+        if (i + c < n) add(c, row[i + c] + j);
+#pragma GCC unroll 4
+    for (int l = 0; l < lines; ++l) {
+      if constexpr (chains == 4)
+        acc[0][l] = Op::combine(Op::combine(acc[0][l], acc[1][l]), Op::combine(acc[2][l], acc[3][l]));
+      acc[0][l].copy_to(out + j + l * W, stdx::element_aligned);
     }
   }
 };
