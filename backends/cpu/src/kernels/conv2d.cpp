@@ -1,4 +1,4 @@
-// conv2d, conv1d: products with windows of x, or oneDNN's.
+// conv2d, conv1d: our own products with windows of x, or oneDNN's.
 #include <algorithm>
 
 #include "chunks.hpp"
@@ -28,12 +28,6 @@ inline constexpr bool packable = std::is_same_v<T, bf16> || std::is_same_v<T, fl
 template <class T>
 inline constexpr bool packable = std::is_same_v<T, bf16>;
 #endif
-
-template <class In>
-struct Operands {
-  const In *x, *weight, *bias;
-  In* y;
-};
 
 // The chunks of work: rows of y or, if those are too few for the threads, panels of outputs.
 template <class In>
@@ -105,13 +99,10 @@ struct Packed {
     In* const y = t.y + (image * c.groups * c.outputs + output) * c.pixels + row * c.w.out;
     if (d.in[0] > 0 && d.in[1] > 0 && onednn::convolve(d, panels, x, data, t.bias ? t.bias + output : nullptr, y))
       return true;
-    constexpr int64_t outputs = 256, pixels = 512;
-    const int64_t end = (row + d.out[0]) * c.w.out;
+    constexpr int64_t outputs = 64;
     for (int64_t i = 0; i < d.outputs; i += outputs)
-      for (int64_t first = row * c.w.out; first < end; first += pixels)
-        if (!chunk(c, t.x, t.weight, t.bias, t.y, image, group, o + i, least(outputs, d.outputs - i), first,
-                   least(pixels, end - first)))
-          return false;
+      if (!convolve_block(c, t, {image, group, o + i, least(outputs, d.outputs - i), row, d.out[0], 0, c.w.out}))
+        return false;
     return true;
   }
 };
@@ -154,7 +145,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
         return for_each_chunk(c.images * c.groups * packed.down * packed.across, 1,
                               [&](int64_t at) { return packed.run({x, weight, bias, y}, data, at); });
     }
-  return convolve(c, x, weight, bias, y);
+  return convolve<In>(c, {x, weight, bias, y});
 }
 
 template <class T>

@@ -144,7 +144,7 @@ dvt_status convolve_gradient(const Windows& c, const In* weight, const In* grad,
     for (int64_t channel = 0; channel < c.channels; ++channel)
       for (int64_t o = 0; o < c.outputs; ++o)
         for (int64_t k = places; k-- > 0;) *to++ = weight[o * c.taps + channel * places + k];
-  return convolve<In>(c.of_gradient(), grad, reinterpret_cast<In*>(memory.get()), nullptr, out);
+  return convolve<In>(c.of_gradient(), {grad, reinterpret_cast<In*>(memory.get()), nullptr, out});
 }
 
 template <class In>

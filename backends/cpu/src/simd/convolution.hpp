@@ -1,138 +1,198 @@
 // A convolution of one or two spatial axes as one product per image and group: weights (outputs, taps) times the
-// windows of x (taps, pixels). The windows are copied into panels of a few pixels just before use, so only a tile
-// of them exists at a time. Groups of one channel take no product.
+// windows of x (taps, pixels). No window is copied. Some rows of x are, with their padding, as one plane for each
+// place of a pixel within a step: there the windows of adjacent pixels are adjacent, so that a row of the matrix of
+// windows is a plane from an offset on. Pixels are numbered along the planes' rows, which are a little longer than
+// those of y; the sums of the pixels between are dropped.
 #pragma once
+#include <utility>
+
 #include "chunks.hpp"
 #include "simd/windows.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
-// The windows of pixels [first, first + n), n <= P, in `count` channels from x on: out[channel][kh][kw][P].
 template <class In>
-void windows(const Windows& c, const In* x, int64_t count, int64_t first, int64_t n, gemm::Accumulator<In>* out) {
-  constexpr int P = gemm::panel<gemm::Accumulator<In>>;
-  const int64_t places = c.h.kernel * c.w.kernel;
-  if (n < P)
-    for (int64_t t = 0; t < count * places; ++t)
-      for (int64_t p = n; p < P; ++p) out[t * P + p] = 0;
-  for (int64_t p = 0, pixel = first; p < n;) {  // runs of pixels of one output row
-    const int64_t i = pixel / c.w.out, j = pixel % c.w.out, run = least(n - p, c.w.out - j);
-    for (int64_t kh = 0; kh < c.h.kernel; ++kh) {
-      const int64_t row = i * c.h.step - c.h.padding + kh * c.h.dilation;
-      for (int64_t kw = 0; kw < c.w.kernel; ++kw) {
-        int64_t from, to;
-        c.w.outputs(kw, from, to);
-        const bool inside = row >= 0 && row < c.h.in;
-        const int64_t a = inside ? least(most(from - j, 0), run) : run,
-                      b = inside ? most(least(to - j, run), a) : run;
-        const int64_t at = row * c.h.stride + (j * c.w.step - c.w.padding + kw * c.w.dilation) * c.w.stride;
-        gemm::Accumulator<In>* to_line = out + (kh * c.w.kernel + kw) * P + p;
-        for (int64_t channel = 0; channel < count; ++channel, to_line += places * P)
-          copy_line(x + channel * c.channel_stride + at, c.w.step * c.w.stride, a, b, run, to_line);
-      }
+struct Operands {
+  const In *x, *weight, *bias;
+  In* y;
+};
+
+// A part of y: rows and columns of some outputs of one image and group.
+struct Block {
+  int64_t image, group, output, outputs;
+  int64_t row, rows, column, columns;
+};
+
+// One axis of the planes of `count` pixels, from pixel `first` on.
+struct PlaneAxis {
+  const Side& side;
+  int64_t first, planes, size;
+
+  PlaneAxis(const Side& s, int64_t begin, int64_t count) : side(s), first(begin) {
+    int64_t a = s.step, b = s.dilation;
+    while (b) a = std::exchange(b, a % b);
+    planes = least(s.kernel, s.step / a);
+    size = count + (s.kernel - 1) * s.dilation / s.step;
+  }
+  int64_t plane(int64_t k) const { return k % planes; }
+  int64_t shift(int64_t k) const { return k * side.dilation / side.step; }
+  // The element of x at place i of a plane.
+  int64_t place(int64_t plane, int64_t i) const {
+    return side.place(first + i, 0) + plane * side.dilation % side.step;
+  }
+  // Places [from, to) of a plane are within x.
+  void within(int64_t plane, int64_t& from, int64_t& to) const {
+    const int64_t begin = place(plane, 0);
+    from = begin < 0 ? least(divide_up(-begin, side.step), size) : 0;
+    to = begin < side.in ? most(least(divide_up(side.in - begin, side.step), size), from) : from;
+  }
+};
+
+// The planes of some channels.
+struct Planes {
+  PlaneAxis h, w;
+  int64_t size, of_channel;
+
+  Planes(const Windows& c, const Block& b)
+      : h(c.h, b.row, b.rows),
+        w(c.w, b.column, b.columns),
+        size(h.size * w.size),
+        of_channel(size * h.planes * w.planes) {}
+
+  template <class In>
+  void copy(const Windows& c, const In* x, int64_t channels, gemm::Accumulator<In>* out) const {
+    for (int64_t channel = 0; channel < channels; ++channel, x += c.channel_stride)
+      for (int64_t i = 0; i < h.planes; ++i)
+        for (int64_t j = 0; j < w.planes; ++j) copy_plane(c, x, i, j, out), out += size;
+  }
+  // Where each tap's row of the matrix of windows begins.
+  void list(const Windows& c, int64_t channels, int64_t* offset) const {
+    for (int64_t channel = 0; channel < channels; ++channel)
+      for (int64_t kh = 0; kh < c.h.kernel; ++kh)
+        for (int64_t kw = 0; kw < c.w.kernel; ++kw)
+          *offset++ = channel * of_channel + (h.plane(kh) * w.planes + w.plane(kw)) * size + h.shift(kh) * w.size +
+                      w.shift(kw);
+  }
+
+ private:
+  template <class In>
+  void copy_plane(const Windows& c, const In* x, int64_t of_h, int64_t of_w, gemm::Accumulator<In>* out) const {
+    int64_t top, bottom, from, to;
+    h.within(of_h, top, bottom), w.within(of_w, from, to);
+    const int64_t at = w.place(of_w, 0) * c.w.stride, step = c.w.step * c.w.stride;
+    for (int64_t i = 0; i < h.size; ++i, out += w.size) {
+      const bool inside = i >= top && i < bottom;
+      copy_line(x + (inside ? h.place(of_h, i) * c.h.stride : 0) + at, step, inside ? from : w.size,
+                inside ? to : w.size, w.size, out);
     }
-    p += run, pixel += run;
+  }
+};
+
+// How many channels are summed at once: their windows of a panel of pixels stay in the first cache.
+template <class T>
+int64_t channels_at_once(const Windows& c, const Planes& p) {
+  constexpr int64_t first_cache = 24 << 10, second_cache = 256 << 10, taps = 1024;
+  const int64_t places = c.h.kernel * c.w.kernel, lines = c.h.kernel * (64 + int64_t(sizeof(gemm::V<T>)) * 2);
+  const int64_t wanted =
+      least(least(first_cache / lines, taps / places), second_cache / most(p.of_channel * int64_t(sizeof(T)), 1));
+  const int64_t steps = divide_up(c.channels, most(wanted, 1));
+  return divide_up(c.channels, steps);
+}
+
+// Sums, `sums_row` apart, and the bias to y.
+template <class In>
+void put_block(const Windows& c, const Block& b, const gemm::Accumulator<In>* sums, int64_t sums_row, int64_t row,
+               const In* bias, In* y) {
+  using T = gemm::Accumulator<In>;
+  for (int64_t o = 0; o < b.outputs; ++o, sums += sums_row, y += c.pixels) {
+    const T added = bias ? gemm::load(bias[o]) : T(0);
+    for (int64_t i = 0; i < b.rows; ++i) {
+      const T* const from = sums + i * row;
+      In* const to = y + i * c.w.out;
+      for (int64_t j = 0; j < b.columns; ++j) to[j] = gemm::store<In>(from[j] + added);
+    }
   }
 }
 
-// Outputs [o, o + rows) of a group at pixels [first, first + n): y's rows are `pixels` apart.
+// False: out of memory.
 template <class In>
-bool tile(const Windows& c, const In* x, const In* weight, const In* bias, In* y, int64_t rows, int64_t first,
-          int64_t n) {
+bool convolve_block(const Windows& c, const Operands<In>& t, const Block& b) {
   using T = gemm::Accumulator<In>;
-  constexpr int P = gemm::panel<T>;
-  constexpr bool converts = !std::is_same_v<In, T>;
-  const int64_t places = c.h.kernel * c.w.kernel, steps = least(divide_up(c.taps, 768), c.channels);
-  const int64_t step = divide_up(c.channels, steps) * places;  // whole channels
-  T* const panels = static_cast<T*>(scratch(Scratch::operand_b, size_t(step * divide_up(n, P) * P) * sizeof(T)));
-  T* const packed =
-      static_cast<T*>(converts ? scratch(Scratch::operand_a, size_t(rows * step) * sizeof(T)) : nullptr);
-  T* const sums = static_cast<T*>(converts ? scratch(Scratch::result, size_t(rows * n) * sizeof(T)) : nullptr);
-  if (!panels || (converts && (!packed || !sums))) return false;
-  T* to = sums;
-  int64_t to_row = n;
-  if constexpr (!converts) to = y, to_row = c.pixels;
-  for (int64_t i = 0; bias && i < rows; ++i)
-    for (int64_t j = 0; j < n; ++j) to[i * to_row + j] = gemm::load(bias[i]);
-  for (int64_t t = 0; t < c.taps; t += step) {
-    const int64_t count = least(step, c.taps - t);
-    for (int64_t j = 0; j < n; j += P) {
-      const In* const channels = x + t / places * c.channel_stride;
-      windows(c, channels, count / places, first + j, least(P, n - j), panels + j * count);
-    }
-    const gemm::Panels<T> b{panels, count * P, P};
-    if constexpr (converts) {
-      for (int64_t i = 0; i < rows; ++i)
-        for (int64_t q = 0; q < count; ++q) packed[i * count + q] = gemm::load(weight[i * c.taps + t + q]);
-      gemm::multiply<T>(rows, n, count, packed, count, 1, b, to, to_row, t || bias);
-    } else {
-      gemm::multiply<T>(rows, n, count, weight + t, c.taps, 1, b, to, to_row, t || bias);
-    }
+  constexpr int64_t P = gemm::panel<T>, line = 64 / sizeof(T);
+  const Planes planes(c, b);
+  const int64_t places = c.h.kernel * c.w.kernel, channels = channels_at_once<T>(c, planes),
+                taps = channels * places;
+  const int64_t pixels = (b.rows - 1) * planes.w.size + b.columns, sums_row = round_up(pixels, P) + line,
+                weight_row = round_up(taps, line) + line;
+  const auto memory = [](Scratch purpose, int64_t n) {
+    return static_cast<T*>(scratch(purpose, size_t(n) * sizeof(T)));
+  };
+  T* const copies = memory(Scratch::operand_b, channels * planes.of_channel + 8 * P);
+  T* const weights = memory(Scratch::operand_a, b.outputs * weight_row);
+  T* const sums = memory(Scratch::result, b.outputs * sums_row);
+  auto* const offset = static_cast<int64_t*>(scratch(Scratch::kernel, size_t(taps) * sizeof(int64_t)));
+  if (!copies || !weights || !sums || !offset) return false;
+  planes.list(c, channels, offset);
+  for (int64_t i = 0; i < 8 * P; ++i) copies[channels * planes.of_channel + i] = 0;
+
+  const int64_t output = b.group * c.outputs + b.output;
+  const In* const x = t.x + b.image * c.image_stride + b.group * c.channels * c.channel_stride;
+  for (int64_t first = 0; first < c.channels; first += channels) {
+    const int64_t n = least(channels, c.channels - first), k = n * places;
+    planes.copy(c, x + first * c.channel_stride, n, copies);
+    for (int64_t o = 0; o < b.outputs; ++o)
+      for (int64_t q = 0; q < k; ++q)
+        weights[o * weight_row + q] = gemm::load(t.weight[(output + o) * c.taps + first * places + q]);
+    gemm::multiply<T>(b.outputs, pixels, k, weights, weight_row, 1, gemm::Shifted<T>{copies, offset}, sums,
+                      sums_row, first != 0);
   }
-  if constexpr (converts)
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < n; ++j) y[i * c.pixels + j] = gemm::store<In>(sums[i * n + j]);
+  put_block(c, b, sums, sums_row, planes.w.size, t.bias ? t.bias + output : nullptr,
+            t.y + (b.image * c.groups * c.outputs + output) * c.pixels + b.row * c.w.out + b.column);
   return true;
 }
 
-// One channel to one output: each tap adds a shifted row.
-template <class In>
-bool depthwise(const Windows& c, const In* x, const In* weight, const In* bias, In* y) {
-  using T = gemm::Accumulator<In>;
-  T* const sums = static_cast<T*>(scratch(Scratch::result, size_t(c.w.out) * sizeof(T)));
-  if (!sums) return false;
-  const int64_t step = c.w.step * c.w.stride;
-  for (int64_t i = 0; i < c.h.out; ++i, y += c.w.out) {
-    const T start = bias ? gemm::load(*bias) : T(0);
-    for (int64_t j = 0; j < c.w.out; ++j) sums[j] = start;
-    for (int64_t kh = 0; kh < c.h.kernel; ++kh) {
-      const int64_t row = i * c.h.step - c.h.padding + kh * c.h.dilation;
-      if (row < 0 || row >= c.h.in) continue;
-      for (int64_t kw = 0; kw < c.w.kernel; ++kw) {
-        int64_t from, to;
-        c.w.outputs(kw, from, to);
-        const T factor = gemm::load(weight[kh * c.w.kernel + kw]);
-        const In* const line = x + row * c.h.stride + (kw * c.w.dilation - c.w.padding) * c.w.stride;
-        if (step == 1)
-          for (int64_t j = from; j < to; ++j) sums[j] += factor * gemm::load(line[j]);
-        else
-          for (int64_t j = from; j < to; ++j) sums[j] += factor * gemm::load(line[j * step]);
-      }
-    }
-    for (int64_t j = 0; j < c.w.out; ++j) y[j] = gemm::store<In>(sums[j]);
+// y cut into blocks: some 64 outputs by some 512 pixels, fewer outputs by more; small where threads would have
+// none.
+struct BlockCut {
+  int64_t outputs, rows, columns;  // of a block
+  int64_t across, down, deep;      // blocks side by side
+
+  explicit BlockCut(const Windows& c) {
+    constexpr int64_t longest = 1024, most_outputs = 72;
+    const int64_t pixels = c.outputs <= 4 ? 4096 : 512;
+    const auto equal = [](int64_t n, int64_t of, int64_t& count) {
+      count = most(divide_up(n, of), 1);
+      return divide_up(n, count);
+    };
+    outputs = equal(c.outputs, most_outputs, deep);
+    columns = equal(c.w.out, c.w.out <= longest ? longest : pixels, across);
+    rows = equal(c.h.out, most(pixels / most(columns, 1), 1), down);
+    const int64_t wanted = 2 * int64_t(dvt::host->num_threads(dvt::host)),
+                  others = c.images * c.groups * deep * across;
+    if (wanted > 2)
+      while (others * down < wanted && rows > 1 && outputs * rows * columns * c.taps > 600'000)
+        rows = equal(c.h.out, divide_up(rows, 2), down);
   }
-  return true;
-}
+  int64_t count(const Windows& c) const { return c.images * c.groups * deep * down * across; }
+  Block block(const Windows& c, int64_t at) const {
+    Block b{};
+    const auto part = [](int64_t& at, int64_t count, int64_t size, int64_t total, int64_t& first, int64_t& n) {
+      first = at % count * size, n = least(size, total - first), at /= count;
+    };
+    part(at, deep, outputs, c.outputs, b.output, b.outputs);
+    part(at, across, columns, c.w.out, b.column, b.columns);
+    part(at, down, rows, c.h.out, b.row, b.rows);
+    b.group = at % c.groups, b.image = at / c.groups;
+    return b;
+  }
+};
 
-// Outputs [o, o + rows) at pixels [first, first + n) of one image and group.
+// y = the convolution of x, by blocks on the pool. `taps` of c is not 0.
 template <class In>
-bool chunk(const Windows& c, const In* x, const In* weight, const In* bias, In* y, int64_t image, int64_t group,
-           int64_t o, int64_t rows, int64_t first, int64_t n) {
-  const int64_t output = group * c.outputs + o;
-  x += image * c.image_stride + group * c.channels * c.channel_stride;
-  weight += output * c.taps;
-  if (bias) bias += output;
-  y += (image * c.groups * c.outputs + output) * c.pixels + first;
-  if (c.channels == 1 && c.outputs == 1) return depthwise(c, x, weight, bias, y);
-  return tile(c, x, weight, bias, y, rows, first, n);
-}
-
-// y = the convolution of x, by chunks on the pool. `taps` of c is not 0.
-template <class In>
-dvt_status convolve(const Windows& c, const In* x, const In* weight, const In* bias, In* y) {
-  constexpr int P = gemm::panel<gemm::Accumulator<In>>;
-  const bool single = c.channels == 1 && c.outputs == 1;
-  // A tile: up to 256 outputs, and as many pixels as leave enough tiles for the threads.
-  const int64_t rows = single ? 1 : least(c.outputs, 256), down = divide_up(c.outputs, rows);
-  const int64_t threads = int64_t(dvt::host->num_threads(dvt::host)), others = c.images * c.groups * down;
-  int64_t columns = single ? c.pixels : least(c.pixels, 512);
-  const auto work = [&] { return rows * columns * c.taps; };
-  while (!single && others * divide_up(c.pixels, columns) < 2 * threads && columns > 2 * P && work() > 600'000)
-    columns = divide_up(columns / 2, P) * P;
-  const int64_t across = divide_up(c.pixels, columns);
-  return for_each_chunk(others * across, uint64_t(300'000 / (work() + 1) + 1), [&](int64_t at) {
-    const int64_t first = at % across * columns, o = at / across % down * rows;
-    return chunk(c, x, weight, bias, y, at / across / down / c.groups, at / across / down % c.groups, o,
-                 least(rows, c.outputs - o), first, least(columns, c.pixels - first));
-  });
+dvt_status convolve(const Windows& c, const Operands<In>& t) {
+  if (!c.images || !c.outputs || !c.pixels) return DVT_OK;
+  const BlockCut cut(c);
+  const int64_t work = cut.outputs * cut.rows * cut.columns * c.taps;
+  return for_each_chunk(cut.count(c), uint64_t(300'000 / (work + 1) + 1),
+                        [&](int64_t at) { return convolve_block(c, t, cut.block(c, at)); });
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

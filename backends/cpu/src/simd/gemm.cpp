@@ -32,11 +32,29 @@ DOVETAIL_CPU_INLINE void copy_rows(int64_t columns, const T* from, int64_t from_
   }
 }
 
+// The rows of a panel of b, one after the other.
+template <class T>
+struct Stepped {
+  const T* at;
+  int64_t step;
+  DOVETAIL_CPU_INLINE const T* next() {
+    const T* const row = at;
+    at += step;
+    return row;
+  }
+};
+template <class T>
+struct Listed {
+  const T* data;
+  const int64_t* offset;
+  DOVETAIL_CPU_INLINE const T* next() { return data + *offset++; }
+};
+
 // Rows x Columns vectors of c in registers. They go through a buffer if only some of the columns are stored,
 // or if the rows of c map to the same cache lines.
-template <class T, int Rows, int Columns>
-[[gnu::noinline]] void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t b_row, T* c,
-                            int64_t c_row, int64_t columns, bool add) {
+template <class T, int Rows, int Columns, class B>
+[[gnu::noinline]] void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, B b, T* c, int64_t c_row,
+                            int64_t columns, bool add) {
   constexpr int W = width<T>;
   const int64_t length = run_length<T>(k);
   T buffer[Rows][Columns * W];
@@ -51,10 +69,11 @@ template <class T, int Rows, int Columns>
   do {
     V<T> sum[Rows][Columns] = {};
     const int64_t run = least(k, length);
-    for (int64_t p = 0; p < run; ++p, a += a_column, b += b_row) {
+    for (int64_t p = 0; p < run; ++p, a += a_column) {
+      const T* const from = b.next();
       V<T> row[Columns];
 #pragma GCC unroll 8
-      for (int j = 0; j < Columns; ++j) row[j].copy_from(b + j * W, stdx::element_aligned);
+      for (int j = 0; j < Columns; ++j) row[j].copy_from(from + j * W, stdx::element_aligned);
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
         const V<T> x = a[r * a_row];
@@ -76,24 +95,24 @@ template <class T, int Rows, int Columns>
   if (!in_place) copy_rows<Rows, Columns>(columns, &buffer[0][0], Columns * W, c, c_row);
 }
 
-template <class T>
-using Tile = void (*)(int64_t, const T*, int64_t, int64_t, const T*, int64_t, T*, int64_t, int64_t, bool);
-template <class T, int Columns>
-inline constexpr Tile<T> tiles_of[14] = {
-    tile<T, 1, Columns>,
-    tile<T, 2, Columns>,
-    tile<T, 3, Columns>,
-    tile<T, 4, Columns>,
-    tile<T, 5, Columns>,
-    tile<T, 6, Columns>,
-    tile<T, least(tile_rows<T>, 7), Columns>,
-    tile<T, least(tile_rows<T>, 8), Columns>,
-    tile<T, least(tile_rows<T>, 9), Columns>,
-    tile<T, least(tile_rows<T>, 10), Columns>,
-    tile<T, least(tile_rows<T>, 11), Columns>,
-    tile<T, least(tile_rows<T>, 12), Columns>,
-    tile<T, least(tile_rows<T>, 13), Columns>,
-    tile<T, least(tile_rows<T>, 14), Columns>,
+template <class T, class B>
+using Tile = void (*)(int64_t, const T*, int64_t, int64_t, B, T*, int64_t, int64_t, bool);
+template <class T, class B, int Columns>
+inline constexpr Tile<T, B> tiles_of[14] = {
+    tile<T, 1, Columns, B>,
+    tile<T, 2, Columns, B>,
+    tile<T, 3, Columns, B>,
+    tile<T, 4, Columns, B>,
+    tile<T, 5, Columns, B>,
+    tile<T, 6, Columns, B>,
+    tile<T, least(tile_rows<T>, 7), Columns, B>,
+    tile<T, least(tile_rows<T>, 8), Columns, B>,
+    tile<T, least(tile_rows<T>, 9), Columns, B>,
+    tile<T, least(tile_rows<T>, 10), Columns, B>,
+    tile<T, least(tile_rows<T>, 11), Columns, B>,
+    tile<T, least(tile_rows<T>, 12), Columns, B>,
+    tile<T, least(tile_rows<T>, 13), Columns, B>,
+    tile<T, least(tile_rows<T>, 14), Columns, B>,
 };
 
 // Rows of equal blocks, none smaller than needed: 16 rows are 8 + 8, not 14 + 2.
@@ -111,19 +130,37 @@ struct Blocks {
 };
 
 template <class T>
-void multiply_blocks(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const Panels<T>& b, T* c, int64_t c_row,
+DOVETAIL_CPU_INLINE Stepped<T> rows_of(const Panels<T>& b, int64_t j) {
+  return {b.data + j / panel<T> * b.stride, b.row};
+}
+template <class T>
+DOVETAIL_CPU_INLINE Listed<T> rows_of(const Shifted<T>& b, int64_t j) {
+  return {b.data + j, b.offset};
+}
+// Whether more columns than a panel's lie side by side.
+template <class T>
+DOVETAIL_CPU_INLINE bool is_wide(const Panels<T>& b) {
+  return b.stride == panel<T>;
+}
+template <class T>
+DOVETAIL_CPU_INLINE bool is_wide(const Shifted<T>&) {
+  return true;
+}
+
+template <class T, class B>
+void multiply_blocks(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const B& b, T* c, int64_t c_row,
                      bool add) {
+  using Rows = decltype(rows_of(b, 0));
   constexpr int P = panel<T>, Wide = sizeof(V<T>) == 64 ? 8 : 4;
   int64_t j = 0;
-  if (m == 1 && b.stride == P)  // reads longer runs of b's rows
+  if (m == 1 && is_wide(b))  // reads longer runs of b's rows
     for (constexpr int64_t step = Wide * width<T>; j + step <= n; j += step)
-      tile<T, 1, Wide>(k, a.data, a.row, a.column, b.data + j, b.row, c + j, c_row, step, add);
+      tile<T, 1, Wide>(k, a.data, a.row, a.column, rows_of(b, j), c + j, c_row, step, add);
   for (; j < n; j += P) {
     const int64_t columns = least<int64_t>(P, n - j);
-    const Tile<T>* const tiles = columns > width<T> ? tiles_of<T, 2> : tiles_of<T, 1>;
-    const T* const panel = b.data + j / P * b.stride;
+    const Tile<T, Rows>* const tiles = columns > width<T> ? tiles_of<T, Rows, 2> : tiles_of<T, Rows, 1>;
     for (int64_t i = 0; i < m; i += a.rows)
-      tiles[least(a.rows, m - i) - 1](k, a.data + i / a.rows * a.block, a.row, a.column, panel, b.row,
+      tiles[least(a.rows, m - i) - 1](k, a.data + i / a.rows * a.block, a.row, a.column, rows_of(b, j),
                                       c + i * c_row + j, c_row, columns, add);
   }
 }
@@ -165,6 +202,12 @@ void tiny(const Product<T>& p) {
 
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Panels<T>& b,
+              T* c, int64_t c_row, bool add) {
+  const int64_t rows = block_rows<T>(m);
+  multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, c, c_row, add);
+}
+template <class T>
+void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Shifted<T>& b,
               T* c, int64_t c_row, bool add) {
   const int64_t rows = block_rows<T>(m);
   multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, c, c_row, add);
@@ -278,8 +321,9 @@ class Job {
       const Blocks<T> blocks = rows_of_a(i, m, q, k);
       T* const c = c_ + i * c_row_;
       if constexpr (!converts)
-        if (whole) multiply_blocks<T>(m, whole, k, blocks, {b, P, p_.b_row}, c, c_row_, add);
-      if (whole < p_.n) multiply_blocks<T>(m, p_.n - whole, k, blocks, {b_, k * P, P}, c + whole, c_row_, add);
+        if (whole) multiply_blocks<T>(m, whole, k, blocks, Panels<T>{b, P, p_.b_row}, c, c_row_, add);
+      if (whole < p_.n)
+        multiply_blocks<T>(m, p_.n - whole, k, blocks, Panels<T>{b_, k * P, P}, c + whole, c_row_, add);
     }
   }
 
@@ -336,8 +380,10 @@ bool product(const Product<In, Out>& p) {
   return Job<In, Out>(t, true).run();
 }
 
-#define DOVETAIL_MULTIPLY(T)                                                                                      \
-  template void multiply<T>(int64_t, int64_t, int64_t, const T*, int64_t, int64_t, const Panels<T>&, T*, int64_t, \
+#define DOVETAIL_MULTIPLY(T)                                                                                       \
+  template void multiply<T>(int64_t, int64_t, int64_t, const T*, int64_t, int64_t, const Panels<T>&, T*, int64_t,  \
+                            bool);                                                                                 \
+  template void multiply<T>(int64_t, int64_t, int64_t, const T*, int64_t, int64_t, const Shifted<T>&, T*, int64_t, \
                             bool);
 DOVETAIL_MULTIPLY(float)
 DOVETAIL_MULTIPLY(double)

@@ -70,9 +70,19 @@ struct Panels {
   int64_t stride, row;
 };
 
+// B whose row p begins at data + offset[p]: windows of an image. Whole panels are read, the last one, too.
+template <class T>
+struct Shifted {
+  const T* data;
+  const int64_t* offset;
+};
+
 // c[m, n] = a[m, k] b[k, n], or += where `add`.
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Panels<T>& b,
+              T* c, int64_t c_row, bool add);
+template <class T>
+void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Shifted<T>& b,
               T* c, int64_t c_row, bool add);
 
 // out[j / width][p][j % width] = in[p * row + j * column], missing columns zero. Makes the panels of B and,
