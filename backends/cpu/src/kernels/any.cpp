@@ -1,5 +1,5 @@
 // any, all: the maximum and minimum of x != 0. Zeros of both signs are false; NaN is true.
-#include "simd/reduce.hpp"
+#include "simd/reduction_rows.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {

@@ -1,5 +1,5 @@
 // max, min: NaN wins.
-#include "simd/reduce.hpp"
+#include "simd/reduction_rows.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {

@@ -1,6 +1,6 @@
 // sum, mean, prod. fp16 and bf16 accumulate in float; integers wrap, so signed and unsigned types share their
 // loops.
-#include "simd/reduce.hpp"
+#include "simd/reduction_rows.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {

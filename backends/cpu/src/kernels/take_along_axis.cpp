@@ -20,6 +20,24 @@ struct IterationSpace {
   }
 };
 
+// Elements of one row of the output, each with an index of its own; false if one of those is not on the axis.
+// Without branches: what is taken for such an index is dropped.
+template <class T>
+bool take_row(const IterationSpace& space, const T* x, const int64_t* index, int64_t n, T* out) {
+  const int last = space.ndim - 1;
+  const int64_t x_step = space.x[last], index_step = space.index[last], size = space.axis_size,
+                stride = space.axis_stride;
+  int64_t outside = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t k = index[i * index_step];
+    k += size & (k >> 63);
+    const int64_t valid = -int64_t(uint64_t(k) < uint64_t(size));
+    outside |= ~valid;
+    out[i] = x[i * x_step + (k & valid) * stride];
+  }
+  return !outside;
+}
+
 template <class T>
 dvt_status take_along_axis(dvt_device*, const dvt_call* c) {
   const IterationSpace space(c, dvt::Attrs(c).i64(0));
@@ -38,6 +56,8 @@ dvt_status take_along_axis(dvt_device*, const dvt_call* c) {
         from += rest % space.shape[i] * space.x[i];
         at += rest % space.shape[i] * space.index[i];
       }
+      T* const to_row = out + int64_t(row) * n;
+      if (run == 1 && space.axis_size && take_row(space, x + from, index + at, n, to_row)) continue;
       for (int64_t i = 0; i < indices; ++i) {
         const int64_t k = index[at + i * space.index[last]];
         if (!on_axis(k, space.axis_size)) {
@@ -46,7 +66,7 @@ dvt_status take_along_axis(dvt_device*, const dvt_call* c) {
           return;
         }
         const T* const source = x + from + i * space.x[last] + wrapped(k, space.axis_size) * space.axis_stride;
-        T* const to = out + int64_t(row) * n + i;
+        T* const to = to_row + i;
         for (int64_t j = 0; j < run; ++j) to[j] = source[j * space.x[last]];
       }
     }
