@@ -178,7 +178,9 @@ DOVETAIL_CPU_INLINE bool combine_vectors(const T* x, int64_t n, V<T>& total) {
     for (; k + chains * W <= m; k += chains * W)
 #pragma GCC unroll 8
       for (int64_t c = 0; c < chains; c += 2) {
-        const V<T> u(x + i + k + c * W, stdx::element_aligned), v(x + i + k + c * W + W, stdx::element_aligned);
+        const T* const at = x + i + k + c * W;
+        __builtin_prefetch(at + 2048 / sizeof(T));  // processors do so within a page only
+        const V<T> u(at, stdx::element_aligned), v(at + W, stdx::element_aligned);
         combine(acc[c], u), combine(acc[c + 1], v);
         if constexpr (numbers) nan = nan || stdx::isunordered(u, v);
       }
