@@ -11,10 +11,10 @@ DOVETAIL_CPU_INLINE constexpr T least(T a, T b) {
 }
 
 // Products are summed in groups of this size first: rounding errors then grow with the number of groups, not
-// of products, for about 2 % of the time. Integers are exact.
+// of products. Integers are exact.
 template <class T>
 DOVETAIL_CPU_INLINE int64_t run_length(int64_t k) {
-  return std::is_floating_point_v<T> ? 128 : k;
+  return std::is_floating_point_v<T> ? 256 : k;
 }
 
 template <int Rows, int Columns, class T>

@@ -87,6 +87,18 @@ DOVETAIL_CPU_INLINE void copy_row(const T* from, int64_t x_step, T* to, int64_t 
 }
 
 template <class T>
+void copy_plane(const T* from, int64_t x_row, int64_t x_step, T* to, int64_t y_row, int64_t y_step, int64_t rows,
+                int64_t n) {
+  const int64_t bytes = n * int64_t(sizeof(T));
+  if (x_step == 1 && y_step == 1 && bytes >= 32 && bytes <= 1024)
+    for (int64_t i = 0; i < rows; ++i)
+      copy_vectors<32>(reinterpret_cast<const char*>(from + i * x_row), reinterpret_cast<char*>(to + i * y_row),
+                       bytes);
+  else
+    for (int64_t i = 0; i < rows; ++i) copy_row(from + i * x_row, x_step, to + i * y_row, y_step, n);
+}
+
+template <class T>
 void copy_rows(const Space& s, const T* in, T* out) {
   const int last = s.ndim - 1;
   const int64_t n = s.shape[last], of_plane = last ? s.shape[last - 1] : 1, x_row = last ? s.in[last - 1] : 0,
@@ -96,8 +108,7 @@ void copy_rows(const Space& s, const T* in, T* out) {
       int64_t x, y;
       s.locate(last, row, x, y);
       const int64_t run = least(int64_t(end) - row, of_plane - row % of_plane);
-      for (int64_t i = 0; i < run; ++i)
-        copy_row(in + x + i * x_row, s.in[last], out + y + i * y_row, s.out[last], n);
+      copy_plane(in + x, x_row, s.in[last], out + y, y_row, s.out[last], run, n);
       row += run;
     }
   };
@@ -185,9 +196,11 @@ void copy_transposed(const Space& s, const T* in, T* out) {
   const bool short_rows = s.shape[b] * int64_t(sizeof(T)) <= 1024;  // of the output, written one after the other
   dvt::parallel_for(tiles, grain_bytes / 64 / size, [&](uint64_t begin, uint64_t end, uint32_t) {
     for (uint64_t index = begin; index < end; ++index) {
-      const int64_t of_plane = int64_t(index) % (down * across),
-                    i = (short_rows ? of_plane / across : of_plane % down) * size,
-                    j = (short_rows ? of_plane % across : of_plane / down) * size;
+      // Down, but for short rows, which are written whole while they are in the first cache.
+      const int64_t of_plane = int64_t(index) % (down * across), band = short_rows ? 4 : down,
+                    first = of_plane / (band * across) * band, in_band = least(band, down - first),
+                    rest = of_plane - first * across, i = (first + rest % in_band) * size,
+                    j = rest / in_band * size;
       int64_t x, y;
       s.locate(a, int64_t(index) / down / across, x, y);
       const T* from = in + x + i + j * s.in[b];
