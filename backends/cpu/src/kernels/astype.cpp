@@ -96,6 +96,19 @@ struct Target {
                                   std::make_unsigned<To>, std::type_identity<Inside<To>>>::type;
 };
 
+// Between float and fp16 or bf16, in registers.
+template <class From, class To>
+void stored_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
+  const From* x = static_cast<const From*>(in[0]);
+  To* y = static_cast<To*>(out);
+  int64_t i = 0;
+  for (; i + floats <= n; i += floats) store_floats<floats>(load_floats<floats>(x + i), y + i);
+  for (; i < n; ++i) {
+    if constexpr (is_half<To>) y[i] = narrow<To>(x[i]);
+    else y[i] = widen(x[i]);
+  }
+}
+
 template <class From, class To>
 constexpr Elementwise make_spec() {
   using X = typename Source<From, To>::type;
@@ -103,6 +116,8 @@ constexpr Elementwise make_spec() {
   Elementwise e{nullptr, 1, {sizeof(From)}, sizeof(To), false, half_kind<From>, half_kind<To>};
   if constexpr (is_half<To> && !is_half<From> && !is_float8<From>) e.loop = unary_loop<ToOdd<X>, float, X>;
   else e.loop = unary_loop<Convert<Y, X>, Y, X>;
+  if constexpr ((std::is_same_v<From, float> && is_half<To>) || (is_half<From> && std::is_same_v<To, float>))
+    e.stored = stored_loop<From, To>;
   return e;
 }
 template <class From, class To>
