@@ -72,7 +72,7 @@ template <int Rows, class In, class Out>
 void add_rows(const Product<In, Out>& p, int64_t i) {
   using T = Accumulator<In>;
   using Vector = typename Sums<In>::Vector;
-  constexpr int W = Sums<In>::W, at_once = 4, run = 128, columns = int(8192 / sizeof(T)) / Rows;
+  constexpr int W = Sums<In>::W, at_once = 4, run = 128, columns = int(16384 / sizeof(T)) / Rows;
   T sums[Rows][columns], all[Rows][columns];
   for (int64_t j = 0; j < p.n; j += columns) {
     const int64_t n = least(columns, p.n - j);
