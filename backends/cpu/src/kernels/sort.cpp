@@ -3,10 +3,12 @@
 // indices; values alone of 4 or 8 bytes are sorted by vectors.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 
 #include "scratch.hpp"
 #include "simd/axis_rows.hpp"
 #include "simd/half.hpp"
+#include "simd/transpose.hpp"
 #include "simd/vector_sort.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -231,16 +233,32 @@ dvt_status sort_values(const DLTensor* x, int64_t axis, bool descending, const D
   using K = Signed<bytes>;
   const AxisRows rows(x, axis);
   const int64_t n = rows.size, step = rows.inner, padded = round_up(n, VectorSort<K>::step);
+  // Adjacent rows are sorted in copies, so that whole lines of the cache are read and written.
+  const bool columns = step > 1 && rows.stride != 1 && n <= 1 << 16 && rows.inner_is_dense();
+  const int64_t block = columns ? 64 / int64_t(bytes) : 1, blocks = divide_up(step, block);
+  const auto sort = [&](const K* from, int64_t stride, K* keys, K* to, int64_t to_step) {
+    sort_values<K, kind>(from, stride, n, descending, infinity_of<K>(x), keys, to, to_step);
+  };
   std::atomic<bool> complete{true};
-  dvt::parallel_for(uint64_t(rows.count()), uint64_t(4096 / n + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
-    auto* const keys = static_cast<K*>(scratch(Scratch::kernel, size_t(2 * padded) * sizeof(K)));
-    if (!keys) return complete.store(false, std::memory_order_relaxed);
-    for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-      const int64_t o = at / step, i = at % step;
-      sort_values<K, kind>(dvt::data<const K>(x) + rows.offset(o, i), rows.stride, n, descending, infinity_of<K>(x),
-                           keys, dvt::data<K>(out) + o * n * step + i, step);
-    }
-  });
+  dvt::parallel_for(uint64_t(rows.outer * blocks), uint64_t(4096 / (n * block) + 1),
+                    [&](uint64_t begin, uint64_t end, uint32_t) {
+                      auto* const keys = static_cast<K*>(scratch(Scratch::kernel, size_t(2 * padded) * sizeof(K)));
+                      const size_t copied = columns ? size_t(2 * block * n) * sizeof(K) : 0;
+                      K* const copy = static_cast<K*>(scratch(Scratch::operand_a, copied));
+                      if (!keys || !copy) return complete.store(false, std::memory_order_relaxed);
+                      for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+                        const int64_t o = at / blocks, i = at % blocks * block, width = least(block, step - i);
+                        const K* const from = dvt::data<const K>(x) + rows.offset(o, i);
+                        K *const to = dvt::data<K>(out) + o * n * step + i, *const sorted = copy + block * n;
+                        if (!columns) {
+                          sort(from, rows.stride, keys, to, step);
+                          continue;
+                        }
+                        transpose(n, width, from, rows.stride, copy, n, std::identity());
+                        for (int64_t r = 0; r < width; ++r) sort(copy + r * n, 1, keys, sorted + r * n, 1);
+                        transpose(width, n, sorted, n, to, step, std::identity());
+                      }
+                    });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 

@@ -1,4 +1,4 @@
-// Sorting whole numbers by vectors: bitonic networks sort one in a register and merge runs, two vectors at a time.
+// Sorting whole numbers by vectors: bitonic networks sort one in a register and merge runs, four vectors at a time.
 // K. E. Batcher, "Sorting networks and their applications" (1968).
 #pragma once
 #include <experimental/simd>
@@ -14,19 +14,21 @@ class VectorSort {
   using Lanes = std::make_integer_sequence<int, N>;
 
  public:
-  static constexpr int64_t step = 2 * N;  // n is a multiple of it
+  static constexpr int64_t step = 4 * N;  // n is a multiple of it
 
   // Returns `keys` or `buffer`, of n elements each: where the sorted keys are.
   static Key* sort(Key* keys, Key* buffer, int64_t n) {
-    for (int64_t i = 0; i < n; i += step) {
-      V low = sorted(load(keys + i)), high = sorted(load(keys + i + N));
+    for (int64_t i = 0; i < n; i += 2 * N) {
+      V low[1] = {sorted(load(keys + i))}, high[1] = {sorted(load(keys + i + N))};
       merge(low, high);
-      store(low, keys + i), store(high, keys + i + N);
+      store(low[0], keys + i), store(high[0], keys + i + N);
     }
+    for (int64_t i = 0; i < n; i += step) merge_runs<2>(keys + i, keys + i + 2 * N, keys + i + step, buffer + i);
+    std::swap(keys, buffer);
     for (int64_t run = step; run < n; run *= 2) {
       for (int64_t i = 0; i < n; i += 2 * run) {
         const int64_t middle = least(i + run, n), end = least(i + 2 * run, n);
-        merge_runs(keys + i, keys + middle, keys + end, buffer + i);
+        merge_runs<4>(keys + i, keys + middle, keys + end, buffer + i);
       }
       std::swap(keys, buffer);
     }
@@ -69,45 +71,47 @@ class VectorSort {
     const V small = a < b ? a : b;
     b = a < b ? b : a, a = small;
   }
-  // Two sorted vectors become one run.
-  DOVETAIL_CPU_INLINE static void merge(V& a, V& b) {
-    b = reversed(b, Lanes());
-    order(a, b);
-    a = clean<N>(a), b = clean<N>(b);
-  }
-  // The same of two runs of two vectors.
-  DOVETAIL_CPU_INLINE static void merge(V (&a)[2], V (&b)[2]) {
-    const V first = reversed(b[1], Lanes());
-    b[1] = reversed(b[0], Lanes()), b[0] = first;
-    order(a[0], b[0]), order(a[1], b[1]);
-    order(a[0], a[1]), order(b[0], b[1]);
-    a[0] = clean<N>(a[0]), a[1] = clean<N>(a[1]), b[0] = clean<N>(b[0]), b[1] = clean<N>(b[1]);
+  // Two runs of M vectors become one.
+  template <int M>
+  DOVETAIL_CPU_INLINE static void merge(V (&a)[M], V (&b)[M]) {
+    V reverse[M];
+    for (int i = 0; i < M; ++i) reverse[i] = reversed(b[M - 1 - i], Lanes());
+    for (int i = 0; i < M; ++i) b[i] = reverse[i], order(a[i], b[i]);
+    for (V(*half)[M] : {&a, &b}) {
+#pragma GCC unroll 4
+      for (int distance = M / 2; distance; distance /= 2)
+        for (int i = 0; i < M; ++i)
+          if (!(i & distance)) order((*half)[i], (*half)[i + distance]);
+      for (V& v : *half) v = clean<N>(v);
+    }
   }
 
-  // [a, b) and [b, end), whose lengths are multiples of `step`. What is written next is the smaller half of the
+  // [a, b) and [b, end), whose lengths are multiples of M vectors. What is written next is the smaller half of the
   // larger half so far and of the run that begins with the smaller key.
+  template <int M>
   static void merge_runs(const Key* a, const Key* b, const Key* end, Key* out) {
+    constexpr int64_t taken = M * N;
     const Key* const end_of_a = b;
     if (b == end) {
       std::memcpy(out, a, size_t(end - a) * sizeof(Key));
       return;
     }
-    V low[2] = {load(a), load(a + N)}, high[2] = {load(b), load(b + N)};
-    a += step, b += step;
-    for (;;) {
+    V low[M], high[M];
+    for (int i = 0; i < M; ++i) low[i] = load(a + i * N), high[i] = load(b + i * N);
+    a += taken, b += taken;
+    for (;; out += taken) {
       merge(low, high);
-      store(low[0], out), store(low[1], out + N);
-      out += step;
+      for (int i = 0; i < M; ++i) store(low[i], out + i * N);
       if (a == end_of_a && b == end) break;
       // Without branches, which would be wrong half of the time. A run that is at its end is not read beyond it.
       const Key first_of_a = *(a == end_of_a ? a - 1 : a), first_of_b = *(b == end ? b - 1 : b);
       const bool from_a = (b == end) | ((a != end_of_a) & (first_of_a < first_of_b));
       const int64_t in_a = -int64_t(from_a);
       const Key* const next = b + ((a - b) & in_a);
-      a += step & in_a, b += step & ~in_a;
-      low[0] = load(next), low[1] = load(next + N);
+      a += taken & in_a, b += taken & ~in_a;
+      for (int i = 0; i < M; ++i) low[i] = load(next + i * N);
     }
-    store(high[0], out), store(high[1], out + N);
+    for (int i = 0; i < M; ++i) store(high[i], out + taken + i * N);
   }
 };
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA
