@@ -149,6 +149,66 @@ def test_changed_scores(name, masks):
     close(flex_attention(q, k, v, ours, mask_mod=shown), out, 5e-6)
 
 
+RNG = np.random.default_rng(3)
+BIAS = {
+    "whole": RNG.standard_normal((B, H, L, S)).astype("float32"),
+    "of_batch": RNG.standard_normal((B, 1, L, S)).astype("float32"),
+    "of_heads": RNG.standard_normal((H, L, 1)).astype("float32"),
+    "of_keys": RNG.standard_normal((B, 1, 1, S)).astype("float32"),
+    "one": RNG.standard_normal((1, 1)).astype("float32"),
+    "wide": RNG.standard_normal((L, S)),
+    "turned": RNG.standard_normal((S, L)).astype("float32").T,
+}
+
+
+@pytest.mark.parametrize("name", BIAS)
+def test_arrays_of_all_shapes(name):
+    """Blocks of scores meet the part of an array that is theirs."""
+    q, k, v = operands()
+    bias = dt.asarray(BIAS[name].T).T if name == "turned" else dt.asarray(BIAS[name])
+    mask = create_block_mask(window, None, None, L, S, BLOCK_SIZE=32)
+    out, _ = oracle(q, k, v, lambda s, *at: np.tanh(s + BIAS[name]) * BIAS[name], window)
+    ours = lambda s, *at: dt.tanh(s + bias) * bias  # noqa: E731
+    close(flex_attention(q, k, v, ours, mask), out, 5e-6)
+
+
+def test_functions_look_arrays_up():
+    q, k, v = operands()
+    table, lengths = RNG.standard_normal((H, 2 * S)).astype("float32"), np.array([13, 61])
+    ours, our_lengths = dt.asarray(table), dt.asarray(lengths)
+    out, _ = oracle(
+        q, k, v, lambda s, b, h, i, j: s + table[h, i - j + S], lambda b, h, i, j: (j < lengths[b]) | (j == i)
+    )
+    got = flex_attention(
+        q, k, v,
+        lambda s, b, h, i, j: s + ours[h, i - j + S],
+        create_block_mask(lambda b, h, i, j: (j < our_lengths[b]) | (j == i), B, None, L, S, BLOCK_SIZE=32),
+    )  # fmt: skip
+    close(got, out, 5e-6)
+
+
+def test_functions_of_whole_rows():
+    """Not one block of scores at a time: as in any traced function."""
+    q, k, v = operands()
+    out, _ = oracle(q, k, v, lambda s, *at: s - 2 * s.max(-1, keepdims=True) * (s > 0), causal)
+    ours = lambda s, *at: s - 2 * dt.max(s, axis=-1, keepdims=True) * (s > 0).astype(s.dtype)  # noqa: E731
+    close(flex_attention(q, k, v, ours, mask_mod=causal), out, 5e-6)
+
+
+def test_a_compiler_joins_functions_to_the_kernel():
+    if dt.default_device().name != "cpu:0":
+        pytest.skip("sim has no kernel of attention")
+    q, k, v = operands()
+    mask = create_block_mask(causal, None, None, L, S, BLOCK_SIZE=32)
+    slopes = dt.asarray(SLOPES)
+    layer = dt.compile(lambda q, k, v: flex_attention(q, k, v, alibi(slopes), mask))
+    text = layer.explain(q, k, v)
+    assert "attention_scores+subtract+astype+multiply+add+block_attention" in text and "blocks of scores" in text
+    with dt.compile.off():
+        expected = layer(q, k, v).numpy()
+    close(layer(q, k, v), expected)
+
+
 def test_a_mask_within_score_mod():
     q, k, v = operands()
     out, lse = oracle(q, k, v, mask_mod=some_rows)

@@ -13,8 +13,9 @@ struct ScoreTile {
 // The operands of block_attention, of four axes.
 struct BlockCall {
   const DLTensor *query, *key, *value;
-  const DLTensor *blocks, *tiles;  // dense, or nullptr
-  const DLTensor *out, *logsumexp;
+  const DLTensor *blocks, *tiles;   // dense, or nullptr
+  const DLTensor* scores;           // in place of the products, of the type that they have; nullptr: there are none
+  const DLTensor *out, *logsumexp;  // logsumexp: or nullptr
   double scale;
   // Called by many threads, for scores that are not hidden and others in the same blocks; nullptr: they stay.
   void (*change)(void* context, const ScoreTile&) = nullptr;

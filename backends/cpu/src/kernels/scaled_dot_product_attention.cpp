@@ -30,6 +30,10 @@ struct FirstKeys {
     for (int64_t j = 0; j < end; j += key_block) f(j, least(key_block, end - j));
   }
   template <class T>
+  bool copy(T*, int64_t, int64_t, int64_t, int64_t, int64_t) const {
+    return false;
+  }
+  template <class T>
   void change(T*, int64_t, int64_t, int64_t, int64_t, int64_t) const {}
   int64_t seen(int64_t i, int64_t j, int64_t m) const { return causal ? least(m, i - j + 1) : m; }
 };

@@ -94,6 +94,8 @@ void read_queries(const Problem& p, const In* q, int64_t n, T scale, T* out) {
 
 // Queries [first, first + n) of one matrix. `keys` has
 //   each(first, n, f): calls f(j, m) for ranges of at most key_block keys, in ascending order;
+//   copy(scores, row, first, n, j, m): puts scores that exist there, and returns whether it did, else they are the
+//     products;
 //   change(scores, row, first, n, j, m): may change the scores of such a range, n rows of m;
 //   seen(i, j, m): how many of the m scores of row i are not hidden behind the last that is seen;
 //   scaled: whether scores are the products with the scale, as change() needs them.
@@ -119,9 +121,11 @@ void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n
   bool continues = false;
   keys.each(first, n, [&](int64_t j, int64_t m) {
     const int64_t padded = round_up(m, width<T>), row = score_row<T>(m);
-    gemm::pack(p.size, m, k + j * p.k.row, p.k.column, p.k.row, P, workspace.keys);
-    gemm::multiply<T>(n, m, p.size, a, a_row, a_column, {workspace.keys, p.size * P, P}, workspace.scores, row,
-                      false);
+    if (!keys.copy(workspace.scores, row, first, n, j, m)) {
+      gemm::pack(p.size, m, k + j * p.k.row, p.k.column, p.k.row, P, workspace.keys);
+      gemm::multiply<T>(n, m, p.size, a, a_row, a_column, {workspace.keys, p.size * P, P}, workspace.scores, row,
+                        false);
+    }
     keys.change(workspace.scores, row, first, n, j, m);
     if (p.one_mask()) read_mask(p, at.mask + j * p.mask.column, m, workspace.mask);
     for (int64_t x = m; x < padded; ++x) workspace.mask[x] = 0;

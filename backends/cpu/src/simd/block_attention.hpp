@@ -58,6 +58,16 @@ class KeysInBlocks {
     in_parts(begin, end, f);
   }
 
+  bool copy(T* scores, int64_t row, int64_t first, int64_t n, int64_t j, int64_t m) const {
+    if (!call_.scores) return false;
+    const DLTensor& t = *call_.scores;
+    const T* from = dvt::data<const T>(&t) + batch_ * t.strides[0] + head_ * t.strides[1] + first * t.strides[2] +
+                    j * t.strides[3];
+    for (int64_t i = 0; i < n; ++i, from += t.strides[2])
+      for (int64_t x = 0; x < m; ++x) scores[i * row + x] = from[x * t.strides[3]];
+    return true;
+  }
+
   void change(T* scores, int64_t row, int64_t first, int64_t n, int64_t j, int64_t m) const {
     if (call_.change) call_.change(call_.context, {scores, row, batch_, head_, first, n, j, m});
     each_block(j, m, [&](int32_t number, int64_t from, int64_t to) {
@@ -120,7 +130,7 @@ dvt_status block_attention(const BlockCall& c) {
   const int64_t parts = table.rows <= most ? 1 : (table.rows + query_block - 1) / query_block;
   const int64_t step = (table.rows + parts - 1) / parts, heads = out.shape[1];
   const int64_t work = step * p.keys * (p.size + p.value_size) + 1, each = table.n_rows * parts;
-  if (!dvt::size(&out) && !dvt::size(c.logsumexp)) return DVT_OK;
+  if (!dvt::size(&out) && !(c.logsumexp && dvt::size(c.logsumexp))) return DVT_OK;
   std::atomic<bool> complete{true};
   dvt::parallel_for(uint64_t(out.shape[0] * heads * each), uint64_t(200'000 / work + 1),
                     [&](uint64_t begin, uint64_t end, uint32_t) {
@@ -134,7 +144,7 @@ dvt_status block_attention(const BlockCall& c) {
                         const KeysInBlocks<T> keys(c, table, p.keys, matrix / heads, matrix % heads, first);
                         attend<In>(p, p.place(matrix), first, n, keys, workspace,
                                    dvt::data<In>(&out) + matrix * p.queries * p.value_size,
-                                   dvt::data<T>(c.logsumexp) + matrix * p.queries);
+                                   c.logsumexp ? dvt::data<T>(c.logsumexp) + matrix * p.queries : nullptr);
                       }
                     });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
