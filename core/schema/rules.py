@@ -73,6 +73,7 @@ SHAPE = {
     "attention_grad": "the shapes of query, key and value",
     "attention_varlen": "`(L, H, E) (S, H, E) (S, H, Ev) -> (L, H, Ev)`",
     "attention_scores": "`(B, H, L, E) (B, H, S, E) -> (B, H, L, S)`",
+    "score_indices": "`(B, H, L, E) (B, H, S, E)` -> `(B, 1, 1, 1)`, `(H, 1, 1)`, `(L, 1)` and `(S,)`",
     "block_attention": "`(B, H, L, E) (B, H, S, E) (B, H, S, Ev) -> (B, H, L, Ev)`, and of the second `(B, H, L)`",
     "rotary_embedding": "the shape of x",
     "quantize": "the shape of x",

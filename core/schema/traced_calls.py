@@ -262,6 +262,8 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
     elif rule == "attention_varlen":
         yield [(9, 4, 8), (11, 4, 8), (11, 4, 6), (3,), (3,)], {}
         yield [(9, 4, 8), (11, 2, 8), (11, 2, 6), (3,), (3,)], {}
+    elif rule == "score_indices":
+        yield [(3, 4, 5, 8), (3, 2, 7, 8)], {}
     elif rule in ("attention_scores", "block_attention"):
         yield from _block_attention_layouts(rule)
     elif rule in ("conv", "pool"):

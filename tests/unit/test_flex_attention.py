@@ -209,6 +209,24 @@ def test_a_compiler_joins_functions_to_the_kernel():
     close(layer(q, k, v), expected)
 
 
+def test_layers_share_no_arithmetic_of_indices():
+    """What two calls computed together would be an array of all scores."""
+    if dt.default_device().name != "cpu:0":
+        pytest.skip("sim has no kernel of attention")
+    q, k, v = operands(S)
+    slopes = dt.asarray(SLOPES)
+
+    @dt.compile
+    def layers(q, k, v):
+        x = flex_attention(q, k, v, alibi(slopes))
+        return flex_attention(x, k, v, alibi(slopes))
+
+    x, _ = oracle(q, k, v, alibi(SLOPES))
+    close(layers(q, k, v), oracle(dt.asarray(x, dtype="float32"), k, v, alibi(SLOPES))[0], 1e-5)
+    text = layers.explain(q, k, v)
+    assert text.count("attention_scores+subtract+astype+multiply+add+block_attention") == 2
+
+
 def test_a_mask_within_score_mod():
     q, k, v = operands()
     out, lse = oracle(q, k, v, mask_mod=some_rows)

@@ -127,6 +127,9 @@ def samples(op: str, t: list[np.dtype], out: np.dtype) -> Iterator[Sample]:
         yield from attention(t)
     elif op == "block_attention":
         yield from block_attention(t)
+    elif op == "score_indices":
+        shapes = [(2, 1, 1, 1), (4, 1, 1), (7, 1), (11,)]
+        yield Sample([some(t[0], (2, 4, 7, 9)), some(t[1], (2, 2, 11, 9))], shapes)
     elif op == "attention_scores":
         yield Sample([some(t[0], (2, 4, 7, 16)), some(t[1], (2, 2, 11, 16), 1)], (2, 4, 7, 11), [0.25, True])
     elif op.startswith("conv"):

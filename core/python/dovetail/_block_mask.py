@@ -12,14 +12,14 @@ from dovetail._nn_common import each, is_integer, op
 
 TYPE_CHECKING = False  # importing typing would take longer than everything else
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     import numpy as np
 
     from dovetail._core import Device
 
-__all__ = ["BlockMask", "create_block_mask", "expect_parameters", "indices", "mask_of"]
+__all__ = ["BlockMask", "create_block_mask", "expect_parameters", "mask_of"]
 
 _HIDDEN, _SEEN, _TILES = 0, 1, 2  # numbers of blocks; from _TILES on those of masks
 _MOST_SCORES = 1 << 24  # of which mask_mod is asked at once
@@ -142,7 +142,7 @@ def _rows_of_blocks(
     home = to_device(device)
     for first in range(0, queries, step):
         n = min(step, queries - first)
-        at = indices((batch, heads, n, keys), home)
+        at = _indices((batch, heads, n, keys), home)
         at[2] = at[2] + first
         yield first, mask_of(what, mask_mod, at, (batch, heads, n, keys)).numpy()
 
@@ -182,7 +182,7 @@ def _in_blocks(mask: np.ndarray, rows: int, columns: int) -> np.ndarray:
 # ---- functions of indices ----------------------------------------------------------------------------------------
 
 
-def indices(shape: tuple[Any, ...], device: Any) -> list[Array]:
+def _indices(shape: tuple[int, ...], device: Any) -> list[Array]:
     """The indices of scores of this shape: int32 (B, 1, 1, 1), (H, 1, 1), (L, 1) and (S)."""
     axes = [op("iota")(n, "int32", device=device) for n in shape]
     return [x if i == 3 else op("reshape")(x, (-1, *(1,) * (3 - i))) for i, x in enumerate(axes)]
@@ -206,7 +206,7 @@ def expect_parameters(what: str, name: str, fn: Any, parameters: tuple[str, ...]
         ) from None
 
 
-def mask_of(what: str, mask_mod: Any, at: list[Array], shape: tuple[Any, ...]) -> Array:
+def mask_of(what: str, mask_mod: Any, at: Sequence[Array], shape: tuple[Any, ...]) -> Array:
     """mask_mod of these indices, as a mask of this shape."""
     mask = mask_mod(*at)
     expect_array(what, mask, "the result of mask_mod")

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from dovetail import _core
 from dovetail._array import expect_array
-from dovetail._block_mask import BlockMask, create_block_mask, expect_parameters, indices, mask_of
+from dovetail._block_mask import BlockMask, create_block_mask, expect_parameters, mask_of
 from dovetail._core import Array
 from dovetail._nn_common import op, working
 from dovetail.schema.number import value_of
@@ -134,7 +134,7 @@ def _known(score_mod: Any, mask_mod: Any, dtype: Any, bare: bool, scale: Any, gq
     ) -> tuple[Any, Any]:
         q, k, v = (working(x) for x in (query, key, value))
         scores = op("attention_scores")(q, k, scale=scale, enable_gqa=gqa)
-        at = indices(scores.shape, query.device)
+        at = op("score_indices")(q, k)
         changed = scores if score_mod is None else _changed(score_mod, scores, at)
         if mask_mod is not None:
             changed = op("where")(mask_of(_WHAT, mask_mod, at, changed.shape), changed, float("-inf"))
@@ -144,7 +144,7 @@ def _known(score_mod: Any, mask_mod: Any, dtype: Any, bare: bool, scale: Any, gq
     return flex_attention, compile(flex_attention)
 
 
-def _changed(score_mod: Any, scores: Any, at: list[Any]) -> Any:
+def _changed(score_mod: Any, scores: Any, at: tuple[Any, ...]) -> Any:
     made = score_mod(scores, *at)
     expect_array(_WHAT, made, "the result of score_mod")
     if made.dtype.kind != "real floating":

@@ -11,7 +11,7 @@ from ..lazy_numpy import np
 from ..samples import Sample, draw, given, mask, sample
 from ._float import INF
 from .attention import _exp_and_total, _heads, _score_slack, head_product, masked_scores
-from .primitives import astype, equal, less, log, maximum, take, where
+from .primitives import astype, equal, iota, less, log, maximum, take, where
 from .views import permute_dims, reshape, squeeze
 
 
@@ -56,6 +56,40 @@ def attention_scores(query: Tensor, key: Tensor, *, scale: float | None = None, 
     ops between this op and block_attention may run them on one block of scores at a time.
     """
     return masked_scores(query, key, None, False, scale)
+
+
+def _score_indices(query, key):
+    sizes = enumerate((*query.shape[:3], key.shape[2]))
+    return tuple(np.reshape(np.arange(n, dtype=np.int32), (n, *(1,) * (3 - axis))) for axis, n in sizes)
+
+
+def _score_indices_samples() -> Iterator[Sample]:
+    yield sample("several", draw(2, 4, 9, 16), draw(2, 4, 11, 16))
+    yield sample("grouped", draw(2, 4, 9, 16), draw(2, 1, 11, 16))
+    yield sample("one", draw(1, 1, 1, 1), draw(1, 1, 1, 1))
+    yield sample("no_keys", draw(2, 1, 3, 5), draw(2, 1, 0, 5))
+    yield sample("matrices", draw(9, 16), draw(11, 16), error=ValueError)
+
+
+@op(
+    shape="score_indices",
+    dtype="int32",
+    n_out=4,
+    private=True,
+    half="native",
+    dtypes=dt.FLOATS,
+    reference=_score_indices,
+    samples=_score_indices_samples,
+    space="nn",
+)
+def score_indices(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The batch, head, query and key of each score of attention_scores, as arrays that broadcast.
+
+    An op of the operands, not four of their sizes: so what a function computes of indices is neither shared by
+    several calls of attention nor computed ahead, but stays among the elementwise ops on the scores.
+    """
+    batch, heads, queries, keys = (iota(n, dt.int32) for n in (*query.shape[:3], key.shape[2]))
+    return reshape(batch, (-1, 1, 1, 1)), reshape(heads, (-1, 1, 1)), reshape(queries, (-1, 1)), keys
 
 
 def _seen(blocks, tiles, queries, keys):

@@ -1,7 +1,7 @@
 // The rules of scaled_dot_product_attention: query (..., heads, L, E), key (..., kv heads, S, E), value (..., S,
 // Ev); of its form with dropout and a second output, (..., L), and the gradient of that; and of its form for packed
-// sequences: query (L, heads, E), key (S, kv heads, E), value (S, kv heads, Ev). And those of attention_scores and
-// block_attention, of four axes.
+// sequences: query (L, heads, E), key (S, kv heads, E), value (S, kv heads, Ev). And those of attention_scores,
+// score_indices and block_attention, of four axes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -199,6 +199,17 @@ void shape_attention_scores(Inference& inv) {
   set_scale(inv, q.size(3));
   inv.output(0, std::array{q.size(0), q.size(1), q.size(2), k.size(2)});
   inv.work = q.numel * uint64_t(k.size(2));
+}
+
+void shape_score_indices(Inference& inv) {
+  expect_rank(inv, query, 4, 4), expect_rank(inv, key, 4, 4);
+  const TensorType& q = inv.operand(query);
+  const int64_t n_keys = inv.operand(key).size(2);
+  inv.output(0, std::array<int64_t, 4>{q.size(0), 1, 1, 1});
+  inv.output(1, std::array<int64_t, 3>{q.size(1), 1, 1});
+  inv.output(2, std::array<int64_t, 2>{q.size(2), 1});
+  inv.output(3, std::array{n_keys});
+  inv.work = uint64_t(q.size(0) + q.size(1) + q.size(2) + n_keys);
 }
 
 void shape_block_attention(Inference& inv) {

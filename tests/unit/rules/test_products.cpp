@@ -241,6 +241,18 @@ TEST(attention_scores) {
   CHECK_FAILS(AttentionScores({2, 4, 5, 16}, {2, 4, 7, 8}), value, "query's head size 16 and key's 8 differ");
 }
 
+TEST(score_indices) {
+  Call made("score_indices", "score_indices", "int32");
+  made.op.spec.n_out = 4;
+  made.x("query", {2, 4, 5, 16}).x("key", {2, 2, 7, 16});
+  CHECK_SHAPE(made, "(2, 1, 1, 1)");
+  CHECK_EQ(to_string(made.outs[1].shape()), "(4, 1, 1)");
+  CHECK_EQ(to_string(made.outs[2].shape()), "(5, 1)");
+  CHECK_EQ(to_string(made.outs[3].shape()), "(7,)");
+  CHECK_FAILS(Call("score_indices", "score_indices", "int32").x("query", {5, 7}).x("key", {5, 7}), value,
+              "query of shape (5, 7) has 2 axes: expected 4");
+}
+
 struct BlockAttention : Call {
   BlockAttention(const std::optional<Ints>& blocks, const std::optional<Ints>& tiles,
                  const std::optional<Ints>& scores = {}, DType blocks_type = DType::i32)

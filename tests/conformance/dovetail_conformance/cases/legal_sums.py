@@ -279,6 +279,11 @@ def attention_scores(m: Drawing) -> dict[str, Any]:
     return _block_heads(m)[0]
 
 
+@legal("score_indices")
+def score_indices(m: Drawing) -> dict[str, Any]:
+    return {"query": m.operand(m.shape(4, 4)), "key": m.operand(m.shape(4, 4))}
+
+
 @legal("block_attention")
 def block_attention(m: Drawing) -> dict[str, Any]:
     given, of_keys, keys = _block_heads(m)
