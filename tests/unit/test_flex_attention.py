@@ -330,6 +330,13 @@ def test_within_exported_programs():
     close(lse, expected[1], 5e-6)
 
 
+def test_constants_of_an_exported_program():
+    q, k, v = operands()
+    bias, one = dt.asarray(BIAS["of_heads"]), dt.asarray(0.5)
+    program = dt.export(lambda q, k, v: flex_attention(q, k, v, lambda s, *at: s * one + bias), q, k, v)
+    close(program(q, k, v), oracle(q, k, v, lambda s, *at: s * 0.5 + BIAS["of_heads"])[0], 5e-6)
+
+
 def test_arrays_that_a_function_uses_may_change():
     q, k, v = operands()
     slopes = {"now": dt.asarray(SLOPES)}

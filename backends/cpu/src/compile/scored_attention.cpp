@@ -92,6 +92,13 @@ class Search {
   std::vector<std::vector<Use>> users_;
 };
 
+// Constant arrays are inputs of the group.
+bool is_constant(const dvt_program& p, uint32_t v) {
+  const DLTensor& t = p.values[v];
+  return p.info[v].flags & DVT_V_CONSTANT &&
+         std::all_of(t.shape, t.shape + t.ndim, [](int64_t n) { return n == 1; });
+}
+
 // The changes alone, as a group of an index space of symbols. `inputs`: the values that it does not make.
 const char* translate_changes(const LoopTable& table, const dvt_program& p, const Parts& parts, Group& out,
                               std::vector<uint32_t>& inputs) {
@@ -101,7 +108,7 @@ const char* translate_changes(const LoopTable& table, const dvt_program& p, cons
   for (const dvt_node* node : parts.changes)
     for (uint32_t i = 0; i < node->n_in; ++i) {
       const uint32_t v = node->in[i];
-      if (v == none || made[v] || p.info[v].flags & DVT_V_CONSTANT) continue;
+      if (v == none || made[v] || is_constant(p, v)) continue;
       if (std::find(inputs.begin(), inputs.end(), v) == inputs.end()) inputs.push_back(v);
     }
   dvt_program alone = p;

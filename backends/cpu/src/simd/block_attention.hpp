@@ -45,7 +45,7 @@ class KeysInBlocks {
         batch_(batch),
         head_(head) {}
 
-  // Blocks next to each other are one range, as long as that is.
+  // Blocks next to each other are one range.
   template <class F>
   void each(int64_t, int64_t, F f) const {
     int64_t begin = 0, end = 0;
@@ -77,7 +77,7 @@ class KeysInBlocks {
     });
   }
 
-  // Only the last block can shorten it.
+  // What the mask of the last block hides at its end needs no exponentials.
   int64_t seen(int64_t i, int64_t j, int64_t m) const {
     if (!numbers_) return m;
     const int64_t last = j + m - 1, number = numbers_[last / table_.columns];
