@@ -320,6 +320,15 @@ def test_within_compiled_functions():
     close(layer(q, k, v, other), oracle(q * 2.0, k, v, alibi(SLOPES), prefix)[0] + 1.0, 5e-6)
 
 
+def test_another_block_mask_in_place_of_a_captured_one():
+    q, k, v = operands()
+    masks = {"now": None}
+    layer = dt.compile(lambda q, k, v: flex_attention(q, k, v, block_mask=masks["now"]))
+    for mask_mod in (causal, prefix, causal):
+        masks["now"] = create_block_mask(mask_mod, None, None, L, S, BLOCK_SIZE=32)
+        close(layer(q, k, v), oracle(q, k, v, mask_mod=mask_mod)[0])
+
+
 def test_within_exported_programs():
     q, k, v = operands()
     mask = create_block_mask(window, None, None, L, S, BLOCK_SIZE=32)
