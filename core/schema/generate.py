@@ -38,8 +38,8 @@ rules = importlib.import_module(f"{schema.__name__}.rules")
 signature = importlib.import_module(f"{schema.__name__}.signature").signature
 REQUIRED = importlib.import_module(f"{schema.__name__}.declare").REQUIRED
 NN_MODULES = (
-    *("_nn_ctc", "_nn_detection", "_nn_grid", "_nn_layers", "_nn_losses", "_nn_padding", "_nn_random"),
-    *("_nn_recurrent", "_nn_resize", "_nn_unpool", "_nn_windows"),
+    *("_nn_ctc", "_nn_detection", "_nn_flex_attention", "_nn_grid", "_nn_layers", "_nn_losses", "_nn_padding"),
+    *("_nn_random", "_nn_recurrent", "_nn_resize", "_nn_unpool", "_nn_windows"),
 )
 
 

@@ -262,6 +262,10 @@ def _layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
     elif rule == "attention_varlen":
         yield [(9, 4, 8), (11, 4, 8), (11, 4, 6), (3,), (3,)], {}
         yield [(9, 4, 8), (11, 2, 8), (11, 2, 6), (3,), (3,)], {}
+    elif rule == "score_indices":
+        yield [(3, 4, 5, 8), (3, 2, 7, 8)], {}
+    elif rule in ("attention_scores", "block_attention"):
+        yield from _block_attention_layouts(rule)
     elif rule in ("conv", "pool"):
         yield from _window_layouts(op)
     elif rule == "conv_transpose":
@@ -342,6 +346,17 @@ def _attention_layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[st
                 yield [*shapes, (4,)], {}
 
 
+def _block_attention_layouts(rule: str) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
+    for keys, (heads, key_heads) in itertools.product((7, 0), ((4, 4), (4, 1), (1, 1), (4, 2))):
+        q, k, v = (3, heads, 5, 8), (3, key_heads, keys, 8), (3, key_heads, keys, 6)
+        if rule == "attention_scores":
+            yield [q, k], {}
+            continue
+        n = -(-keys // 4)
+        for of in ((1, 1), (3, heads)):
+            yield [q, k, v, (*of, 2, n), (2, 4, 4), (3, heads, 5, keys)], {}
+
+
 def _window_layouts(op: Any) -> Iterator[tuple[list[tuple[int, ...]], dict[str, Any]]]:
     n = int(op.name[-2])
     for kernel in ((1,) * n, (3, 2, 2)[:n]):
@@ -408,6 +423,9 @@ def _operand_dtypes(op: Any, dt: Any) -> Iterator[list[Any]]:
         "kv_length": (dt.int32, dt.int64),
         "cu_seq_q": (dt.int32, dt.int64),
         "cu_seq_k": (dt.int32, dt.int64),
+        "blocks": (dt.int32,),
+        "tiles": (dt.bool_,),
+        "scores": (dt.float32, dt.float64),
         "x": (dt.int8, dt.uint8, *dt.FLOAT8) if op.name == "scaled_linear" else _quantized(dt),
         "weight": (dt.int8, *dt.FLOAT8),
         **dict.fromkeys(("x1", "x2", "x1_zero_point", "x2_zero_point"), (dt.int8, dt.uint8)),

@@ -168,7 +168,7 @@ def normalise(op, g):
         g["axis"] = _axis(g["axis"], max(n, g["x2"].ndim))
     elif rule in ("layer_norm", "layer_norm_grad") and g["eps"] is None:
         g["eps"] = x.dtype.eps
-    elif rule in ("attention", "attention_grad", "attention_varlen") and g["scale"] is None:
+    elif rule.startswith(("attention", "block_attention")) and g["scale"] is None:
         g["scale"] = 1 / np.sqrt(x.shape[-1]).item()
     elif rule in (
         "conv",

@@ -21,6 +21,7 @@ ROWS = {
     "conv2d": "float32",
     "scaled_dot_product_attention": "float32", "max_pool2d": "float32", "quantize": "float32,float32,int64->int8",
     "scaled_dot_product_attention_varlen": "float32,float32,float32,int32,int32->float32",
+    "attention_scores": "float32", "block_attention": "float32,float32,float32,int32,bool,float32->float32,float32",
     "dequantize": "int8,float32,int64->float32", "conv_transpose2d": "float32", "conv_grad_input": "float32",
     "conv_grad_weight": "float32", "max_pool_grad": "float32", "avg_pool_grad": "float32",
     "rms_norm_grad": "float32,float32,float32->float32,float32",
@@ -102,6 +103,8 @@ def calls():
     yield "scaled_dot_product_attention", (heads, heads, heads), {}, {"scale": 0.25}
     yield "scaled_dot_product_attention_grad", (heads, heads, heads, heads, x(1, 2, 4), heads), {}, {"scale": 0.25}
     yield "scaled_dot_product_attention_varlen", (rows, rows, rows, ends, ends), {}, {"scale": 0.25}
+    yield "attention_scores", (heads, heads), {}, {"scale": 0.25}
+    yield "block_attention", (heads, heads, heads), {}, {"scale": 0.25}
     yield "quantize", (x(2, 3), x(3)), {"axis": -1, "dtype": dt.int8}, {"axis": 1}
     yield "quantize", (x(2, 3), x()), {"dtype": dt.int8}, {"axis": None}
     yield "dequantize", (x(2, 3, dtype=dt.int8), x(3)), {"axis": -1}, {"axis": 1}

@@ -7,6 +7,7 @@
 #include "dovetail/abi.h"
 #include "isa.hpp"
 #include "loops.hpp"
+#include "score_tiles.hpp"
 
 namespace dovetail::cpu {
 class Table {
@@ -22,6 +23,15 @@ class Table {
   void set_conversions(const Conversions& c) { conversions_ = c; }
   const Conversions& conversions() const { return conversions_; }
 
+  // The kernel of attention for scores of these bits; nullptr: there is none.
+  void set_block_attention(BlockAttention f32, BlockAttention f64) {
+    if (!must_) attention_f32_ = f32, attention_f64_ = f64;
+  }
+  BlockAttention block_attention(DLDataType scores) const {
+    if (scores.code != DVT_FLOAT || scores.lanes != 1) return nullptr;
+    return scores.bits == 32 ? attention_f32_ : scores.bits == 64 ? attention_f64_ : nullptr;
+  }
+
   void restrict_to_must_haves() { must_ = true; }
   const dvt_kernel* const* rows() const { return rows_.data(); }
   uint64_t size() const { return rows_.size(); }
@@ -32,6 +42,7 @@ class Table {
   std::vector<const dvt_kernel*> rows_;
   std::vector<LoopRow> loops_;
   Conversions conversions_{};
+  BlockAttention attention_f32_ = nullptr, attention_f64_ = nullptr;
   bool must_ = false;
 };
 

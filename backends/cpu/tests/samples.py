@@ -73,6 +73,15 @@ def attention(t: list[np.dtype]) -> Iterator[Sample]:
         yield Sample([q, k, v, None, np.array(5)], (2, 3, 7, 16), [False, 0.25, False])
 
 
+def block_attention(t: list[np.dtype]) -> Iterator[Sample]:
+    q, k, v = (some(t[i], (2, 4, n, 16), i) for i, n in enumerate((7, 11, 11)))
+    blocks, tiles = np.array([[0, 2, 1], [3, 1, 2]], "i4").reshape(1, 1, 2, 3), some(t[4], (2, 4, 4))
+    shapes = [(2, 4, 7, 16), (2, 4, 7)]
+    yield Sample([q, k, v, None, None, None], shapes, [0.25, False])
+    yield Sample([q, k[:, :2], v[:, :2], blocks, tiles, None], shapes, [-0.25, True])
+    yield Sample([q, k, v, blocks, tiles, some(t[5], (2, 4, 7, 11))], shapes, [0.25, False])
+
+
 def samples(op: str, t: list[np.dtype], out: np.dtype) -> Iterator[Sample]:
     """Calls of an op whose inputs have the types t."""
     x = some(t[0], (5, 70)) if t else None
@@ -116,6 +125,13 @@ def samples(op: str, t: list[np.dtype], out: np.dtype) -> Iterator[Sample]:
         yield Sample([x, some(t[1], (9, 70)), some(t[2], (9,))], (5, 9))
     elif op == "scaled_dot_product_attention":
         yield from attention(t)
+    elif op == "block_attention":
+        yield from block_attention(t)
+    elif op == "score_indices":
+        shapes = [(2, 1, 1, 1), (4, 1, 1), (7, 1), (11,)]
+        yield Sample([some(t[0], (2, 4, 7, 9)), some(t[1], (2, 2, 11, 9))], shapes)
+    elif op == "attention_scores":
+        yield Sample([some(t[0], (2, 4, 7, 16)), some(t[1], (2, 2, 11, 16), 1)], (2, 4, 7, 11), [0.25, True])
     elif op.startswith("conv"):
         yield from convolution(t, int(op[4]))
     elif "_pool" in op:

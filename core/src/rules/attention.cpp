@@ -1,6 +1,7 @@
 // The rules of scaled_dot_product_attention: query (..., heads, L, E), key (..., kv heads, S, E), value (..., S,
 // Ev); of its form with dropout and a second output, (..., L), and the gradient of that; and of its form for packed
-// sequences: query (L, heads, E), key (S, kv heads, E), value (S, kv heads, Ev).
+// sequences: query (L, heads, E), key (S, kv heads, E), value (S, kv heads, Ev). And those of attention_scores,
+// score_indices and block_attention, of four axes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,6 +12,7 @@
 namespace dovetail::rules {
 namespace {
 enum { query, key, value, kv_length = 4, cu_seq_q = 3, cu_seq_k, out = 3, logsumexp, grad };
+enum { blocks = 3, tiles, scores };
 constexpr char groups_cure[] = "enable_gqa=True lets key heads serve several query heads";
 
 void check_groups(const Inference& inv, int64_t heads, int64_t key_heads) {
@@ -19,9 +21,10 @@ void check_groups(const Inference& inv, int64_t heads, int64_t key_heads) {
              " key heads: expected a multiple of the key heads");
 }
 
-// The axes before the last two agree; with enable_gqa each key head may serve several query heads.
-void check_batch(const Inference& inv) {
-  const TensorType &q = inv.operand(query), &k = inv.operand(key), &v = inv.operand(value);
+// The axes before the last two agree; with enable_gqa each key head may serve several query heads. `last`: value,
+// or key for an op without values.
+void check_batch(const Inference& inv, int last = value) {
+  const TensorType &q = inv.operand(query), &k = inv.operand(key), &v = inv.operand(last);
   const int heads = q.rank() - 3;
   const bool grouped = heads >= 0 && flag(inv, "enable_gqa");
   Shape batch;
@@ -30,9 +33,11 @@ void check_batch(const Inference& inv) {
   for (int i = 0; i <= heads; ++i) {
     if (q.size(i) == batch.at[i] && v.size(i) == k.size(i)) continue;
     const char* const cure = i == heads ? groups_cure : "broadcast_to makes them equal";
-    inv.fail("shapes " + to_string(q.shape()) + ", " + to_string(k.shape()) + " and " + to_string(v.shape()) +
-             " of query, key and value do not match: expected equal sizes on axis " + std::to_string(i) +
-             (q.size(i) == k.size(i) ? "" : "; ") + (q.size(i) == k.size(i) ? "" : cure));
+    const std::string shapes =
+        last == value ? ", " + to_string(k.shape()) + " and " + to_string(v.shape()) + " of query, key and value"
+                      : " and " + to_string(k.shape()) + " of query and key";
+    inv.fail("shapes " + to_string(q.shape()) + shapes + " do not match: expected equal sizes on axis " +
+             std::to_string(i) + (q.size(i) == k.size(i) ? "" : "; ") + (q.size(i) == k.size(i) ? "" : cure));
   }
   if (grouped) check_groups(inv, q.size(heads), k.size(heads));
 }
@@ -98,6 +103,31 @@ void check_offsets(const Inference& inv) {
              ": expected as many, one more than there are sequences");
 }
 
+// The table of blocks and the masks that it refers to.
+void check_blocks(const Inference& inv) {
+  if (inv.has(blocks) != inv.has(tiles)) inv.fail("got only one of blocks and tiles: expected both or none");
+  if (!inv.has(blocks)) return;
+  const auto expect_dtype = [&](int i, DType t) {
+    if (const DType got = inv.operand(i).dtype; got != t)
+      inv.fail(ErrorKind::type, operand_name(inv, i) + " is " + info(got).name + ": expected " + info(t).name);
+  };
+  expect_dtype(blocks, DType::i32), expect_dtype(tiles, DType::b8);
+  expect_rank(inv, blocks, 4, 4), expect_rank(inv, tiles, 3, 3);
+  const TensorType &b = inv.operand(blocks), &t = inv.operand(tiles);
+  if (!t.size(0) || !t.size(1) || !t.size(2))
+    inv.fail(described(inv, tiles) + " has no masks: expected at least one, of at least one row and column");
+  const auto counted = [](int64_t n, int64_t size) { return n / size + (n % size != 0); };
+  const int64_t rows = counted(inv.operand(query).size(2), t.size(1)),
+                columns = counted(inv.operand(key).size(2), t.size(2));
+  for (int i = 0; i < 4; ++i) {
+    const int64_t most = i < 2 ? inv.operand(query).size(i) : i == 2 ? rows : columns;
+    if (b.size(i) == most || (i < 2 && b.size(i) == 1)) continue;
+    inv.fail(described(inv, blocks) + " does not fit " + described(inv, query) + " and " + described(inv, key) +
+             " in blocks of " + std::to_string(t.size(1)) + " by " + std::to_string(t.size(2)) + ": expected " +
+             std::to_string(most) + (i < 2 && most != 1 ? " or 1" : "") + " on axis " + std::to_string(i));
+  }
+}
+
 // Checks the operands, of which the mask and the operand behind it are at `mask`, and the attributes; the shape of
 // the result.
 Shape attend(Inference& inv, int mask) {
@@ -159,5 +189,45 @@ void shape_attention_varlen(Inference& inv) {
   const int64_t sequences = std::max<int64_t>(inv.operand(cu_seq_q).size(0) - 1, 1);
   inv.work = uint64_t(q.size(0) * q.size(1)) * uint64_t(k.size(0)) * uint64_t(q.size(2) + v.size(2)) /
              uint64_t(sequences);  // assumes sequences of equal length
+}
+
+void shape_attention_scores(Inference& inv) {
+  expect_rank(inv, query, 4, 4), expect_rank(inv, key, 4, 4);
+  const TensorType &q = inv.operand(query), &k = inv.operand(key);
+  check_batch(inv, key);
+  check_head_sizes(inv, q.size(3), k.size(3));
+  set_scale(inv, q.size(3));
+  inv.output(0, std::array{q.size(0), q.size(1), q.size(2), k.size(2)});
+  inv.work = q.numel * uint64_t(k.size(2));
+}
+
+void shape_score_indices(Inference& inv) {
+  expect_rank(inv, query, 4, 4), expect_rank(inv, key, 4, 4);
+  const TensorType& q = inv.operand(query);
+  const int64_t n_keys = inv.operand(key).size(2);
+  inv.output(0, std::array<int64_t, 4>{q.size(0), 1, 1, 1});
+  inv.output(1, std::array<int64_t, 3>{q.size(1), 1, 1});
+  inv.output(2, std::array<int64_t, 2>{q.size(2), 1});
+  inv.output(3, std::array{n_keys});
+  inv.work = uint64_t(q.size(0) + q.size(1) + q.size(2) + n_keys);
+}
+
+void shape_block_attention(Inference& inv) {
+  for (const int i : {int{query}, int{key}, int{value}}) expect_rank(inv, i, 4, 4);
+  const TensorType &q = inv.operand(query), &k = inv.operand(key), &v = inv.operand(value);
+  check_batch(inv);
+  check_head_sizes(inv, q.size(3), k.size(3));
+  check_values(inv, k.size(2), v.size(2), "second last");
+  check_blocks(inv);
+  const std::array<int64_t, 4> shape{q.size(0), q.size(1), q.size(2), k.size(2)};
+  if (inv.has(scores)) {
+    expect_shape(inv, scores, shape, "one for each query and key");
+    if (const DType t = inv.operand(scores).dtype; !is_float(t))
+      inv.fail(ErrorKind::type, operand_name(inv, scores) + " is " + info(t).name + ": expected a real float");
+  }
+  set_scale(inv, q.size(3));
+  inv.output(0, std::array{shape[0], shape[1], shape[2], v.size(3)});
+  inv.output(1, std::array{shape[0], shape[1], shape[2]});
+  inv.work = uint64_t(shape[0] * shape[1] * shape[2]) * uint64_t(shape[3]) * uint64_t(q.size(3) + v.size(3));
 }
 }  // namespace dovetail::rules

@@ -221,6 +221,71 @@ TEST(attention_varlen) {
               "cu_seq_k is uint32: expected int32 or int64");
 }
 
+struct AttentionScores : Call {
+  AttentionScores(const Ints& q, const Ints& k, bool gqa = false)
+      : Call("attention_scores", "attention_scores", "float") {
+    x("query", q).x("key", k).none("scale", ParamKind::f64).flag("enable_gqa", gqa);
+  }
+};
+
+TEST(attention_scores) {
+  AttentionScores plain({2, 4, 5, 16}, {2, 4, 7, 16});
+  CHECK_SHAPE(plain, "(2, 4, 5, 7)");
+  CHECK_EQ(plain.real("scale"), 0.25);
+  CHECK_EQ(plain.work, 2u * 4 * 5 * 7 * 16);
+  CHECK_SHAPE(AttentionScores({2, 4, 5, 16}, {2, 2, 7, 16}, true), "(2, 4, 5, 7)");
+  CHECK_FAILS(AttentionScores({5, 16}, {7, 16}), value, "query of shape (5, 16) has 2 axes: expected 4");
+  CHECK_FAILS(AttentionScores({2, 4, 5, 16}, {2, 2, 7, 16}), value,
+              "(2, 4, 5, 16) and (2, 2, 7, 16) of query and key do not match: expected equal sizes on axis 1; "
+              "enable_gqa=True");
+  CHECK_FAILS(AttentionScores({2, 4, 5, 16}, {2, 4, 7, 8}), value, "query's head size 16 and key's 8 differ");
+}
+
+TEST(score_indices) {
+  Call made("score_indices", "score_indices", "int32");
+  made.op.spec.n_out = 4;
+  made.x("query", {2, 4, 5, 16}).x("key", {2, 2, 7, 16});
+  CHECK_SHAPE(made, "(2, 1, 1, 1)");
+  CHECK_EQ(to_string(made.outs[1].shape()), "(4, 1, 1)");
+  CHECK_EQ(to_string(made.outs[2].shape()), "(5, 1)");
+  CHECK_EQ(to_string(made.outs[3].shape()), "(7,)");
+  CHECK_FAILS(Call("score_indices", "score_indices", "int32").x("query", {5, 7}).x("key", {5, 7}), value,
+              "query of shape (5, 7) has 2 axes: expected 4");
+}
+
+struct BlockAttention : Call {
+  BlockAttention(const std::optional<Ints>& blocks, const std::optional<Ints>& tiles,
+                 const std::optional<Ints>& scores = {}, DType blocks_type = DType::i32)
+      : Call("block_attention", "block_attention", "float") {
+    op.spec.n_out = 2;
+    x("query", {2, 4, 50, 16}).x("key", {2, 4, 70, 16}).x("value", {2, 4, 70, 8});
+    const auto optional = [&](const char* name, const std::optional<Ints>& shape, DType type) {
+      if (shape) x(name, *shape, type, ParamKind::raw);
+      else absent(name, ParamKind::raw);
+    };
+    optional("blocks", blocks, blocks_type), optional("tiles", tiles, DType::b8);
+    optional("scores", scores, DType::f32);
+    none("scale", ParamKind::f64).flag("enable_gqa", false);
+  }
+};
+
+TEST(block_attention) {
+  BlockAttention plain({}, {});
+  CHECK_SHAPE(plain, "(2, 4, 50, 8)");
+  CHECK_EQ(to_string(plain.outs[1].shape()), "(2, 4, 50)");
+  CHECK_EQ(plain.work, 2u * 4 * 50 * 70 * (16 + 8));
+  CHECK_SHAPE(BlockAttention(Ints{1, 1, 4, 3}, Ints{1, 16, 32}), "(2, 4, 50, 8)");
+  CHECK_SHAPE(BlockAttention(Ints{2, 4, 1, 1}, Ints{5, 50, 70}, Ints{2, 4, 50, 70}), "(2, 4, 50, 8)");
+  CHECK_FAILS(BlockAttention(Ints{1, 1, 4, 3}, {}), value, "only one of blocks and tiles: expected both or none");
+  CHECK_FAILS(BlockAttention(Ints{1, 1, 3, 3}, Ints{1, 16, 32}), value,
+              "in blocks of 16 by 32: expected 4 on axis 2");
+  CHECK_FAILS(BlockAttention(Ints{1, 3, 4, 3}, Ints{1, 16, 32}), value, "expected 4 or 1 on axis 1");
+  CHECK_FAILS(BlockAttention(Ints{1, 1, 4, 3}, Ints{0, 16, 32}), value, "has no masks: expected at least one");
+  CHECK_FAILS(BlockAttention(Ints{1, 1, 4, 3}, Ints{1, 16, 32}, {}, DType::i64), type,
+              "blocks is int64: expected int32");
+  CHECK_FAILS(BlockAttention({}, {}, Ints{2, 4, 50, 50}), value, "scores of shape (2, 4, 50, 50) does not fit");
+}
+
 TEST(norms) {
   Call norm("layer_norm", "layer_norm", "float");
   norm.x("x", {2, 3, 4}).ints("normalized_shape", {3, 4}).x("weight", {3, 4}).absent("bias").f64("eps", 1e-5);

@@ -10,43 +10,6 @@ constexpr int64_t long_row = 128;          // worth a tile of its own
 constexpr int64_t tiles_of_part = 16;      // of a row without reductions
 constexpr int64_t worth_a_thread = 65536;  // elements times instructions
 
-// Values of one element: constants, inputs, and what follows from them.
-void set_ones(Call& c, const dvt_exe_call& exe) {
-  const auto widened = [&](const Operand& x, const void* from, uint64_t& to) {
-    if (x.half == Half::no) std::memcpy(&to, from, x.bytes);
-    else
-      (x.half == Half::f16 ? c.conversions.widen_f16 : c.conversions.widen_bf16)(from,
-                                                                                 reinterpret_cast<float*>(&to), 1);
-  };
-  const Group& g = c.group;
-  for (size_t v = 0; v < g.values.size(); ++v) {
-    const Operand& x = g.values[v];
-    if (x.extent != Extent::one || x.source == Value::step) continue;
-    widened(x, x.source == Value::constant ? &x.value : dvt::data<void>(exe.call->in[x.index]), c.one[v]);
-  }
-  for (const Instruction& step : g.once) {
-    const void* in[max_elementwise_in];
-    int64_t steps[max_elementwise_in];
-    for (uint32_t k = 0; k < step.n_in; ++k) in[k] = &c.one[step.in[k]], steps[k] = 1;
-    step.elementwise->loop(in, steps, &c.one[step.result], 1);
-    const Operand& x = g.values[step.result];
-    if (!step.rounds) continue;
-    uint16_t narrow = 0;
-    (x.half == Half::f16 ? c.conversions.narrow_f16 : c.conversions.narrow_bf16)(
-        reinterpret_cast<const float*>(&c.one[step.result]), &narrow, 1);
-    widened(x, &narrow, c.one[step.result]);
-  }
-  for (size_t i = 0; i < g.outputs.size(); ++i) {
-    const Operand& x = g.values[g.outputs[i]];
-    if (x.extent != Extent::one) continue;
-    char* const to = dvt::data<char>(exe.call->out[i]);
-    if (x.half == Half::no) std::memcpy(to, &c.one[g.outputs[i]], x.bytes);
-    else
-      (x.half == Half::f16 ? c.conversions.narrow_f16 : c.conversions.narrow_bf16)(
-          reinterpret_cast<const float*>(&c.one[g.outputs[i]]), to, 1);
-  }
-}
-
 void set_memory(Call& c, const dvt_exe_call& exe) {
   const Group& g = c.group;
   const int rank = int(g.space.size());
@@ -102,6 +65,49 @@ dvt_status run_totals(Call& c) {
 }
 }  // namespace
 
+void set_ones(Call& c, const dvt_exe_call& exe, const uint32_t* inputs) {
+  const auto widened = [&](const Operand& x, const void* from, uint64_t& to) {
+    if (x.half == Half::no) std::memcpy(&to, from, x.bytes);
+    else
+      (x.half == Half::f16 ? c.conversions.widen_f16 : c.conversions.widen_bf16)(from,
+                                                                                 reinterpret_cast<float*>(&to), 1);
+  };
+  const Group& g = c.group;
+  for (size_t v = 0; v < g.values.size(); ++v) {
+    const Operand& x = g.values[v];
+    if (x.extent != Extent::one || x.source == Value::step) continue;
+    const uint32_t input = inputs && x.source == Value::input ? inputs[x.index] : x.index;
+    widened(x, x.source == Value::constant ? &x.value : dvt::data<void>(exe.call->in[input]), c.one[v]);
+  }
+  for (const Instruction& step : g.once) {
+    const void* in[max_elementwise_in];
+    int64_t steps[max_elementwise_in];
+    for (uint32_t k = 0; k < step.n_in; ++k) in[k] = &c.one[step.in[k]], steps[k] = 1;
+    step.elementwise->loop(in, steps, &c.one[step.result], 1);
+    const Operand& x = g.values[step.result];
+    if (!step.rounds) continue;
+    uint16_t narrow = 0;
+    (x.half == Half::f16 ? c.conversions.narrow_f16 : c.conversions.narrow_bf16)(
+        reinterpret_cast<const float*>(&c.one[step.result]), &narrow, 1);
+    widened(x, &narrow, c.one[step.result]);
+  }
+  for (size_t i = 0; i < g.outputs.size(); ++i) {
+    const Operand& x = g.values[g.outputs[i]];
+    if (x.extent != Extent::one) continue;
+    char* const to = dvt::data<char>(exe.call->out[i]);
+    if (x.half == Half::no) std::memcpy(to, &c.one[g.outputs[i]], x.bytes);
+    else
+      (x.half == Half::f16 ? c.conversions.narrow_f16 : c.conversions.narrow_bf16)(
+          reinterpret_cast<const float*>(&c.one[g.outputs[i]]), to, 1);
+  }
+}
+
+int64_t rows_of_tile(const Group& g, int64_t columns) {
+  // Values of one element a row are written out for each of its elements, unless rows go one by one.
+  const int64_t rows = g.n_rows && columns >= long_row ? 1 : tile_elements / std::max<int64_t>(columns, 1);
+  return std::clamp<int64_t>(rows, 1, tile_elements);
+}
+
 // Where an eager reduction joins the terms in another order: of few rows, or of an input whose rows are not what is
 // contiguous.
 const char* refuses(const Group& g, const dvt_exe_call& exe) {
@@ -139,9 +145,7 @@ dvt_status run(const Group& g, const Conversions& conversions, const GeneratedFu
   if (!g.totals.empty()) return run_totals(c);
   if (!s.rows || (!s.columns && !g.n_rows)) return DVT_OK;  // rows without elements may have values of their own
   if (s.columns <= tile_elements) {
-    // Values of one element a row are written out for each of its elements, unless rows go one by one.
-    const int64_t rows = g.n_rows && s.columns >= long_row ? 1 : tile_elements / std::max<int64_t>(s.columns, 1);
-    const int64_t block = std::clamp<int64_t>(rows, 1, tile_elements);
+    const int64_t block = rows_of_tile(g, s.columns);
     return divide(c, (s.rows + block - 1) / block, block * s.columns,
                   [&](Worker& w, int64_t i) { w.run_block(i * block, std::min(block, s.rows - i * block)); });
   }

@@ -31,6 +31,12 @@ struct Call {
   const Memory& output(size_t i) const { return memory[n_inputs + i]; }
 };
 
+// Values of one element: constants, inputs, and what follows from them. `inputs`: which of the call's inputs each
+// of the group's is, if they are not the same.
+void set_ones(Call&, const dvt_exe_call&, const uint32_t* inputs = nullptr);
+// How many rows of so many columns, at most tile_elements, a tile has.
+int64_t rows_of_tile(const Group&, int64_t columns);
+
 template <class F>
 void for_type_of(int bytes, F f) {
   if (bytes == 1) f(uint8_t());

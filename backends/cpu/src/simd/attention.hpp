@@ -38,13 +38,16 @@ struct Problem {
 
   // The operands of a call, whose mask is operand `at`, and its first two attributes.
   Problem(const dvt_call* c, const DLTensor* result, uint32_t at)
-      : q(c->in[0], result), k(c->in[1], result), v(c->in[2], result), mask(mask_of(c, at), result), out(result) {
-    const DLTensor &query = *c->in[0], &key = *c->in[1];
+      : Problem(*c->in[0], *c->in[1], *c->in[2], mask_of(c, at), result) {
     const dvt::Attrs a(c);
-    if (mask.data) mask_type = c->in[at]->dtype;
     causal = a.boolean(0), scale = a.f64(1);
+  }
+  Problem(const DLTensor& query, const DLTensor& key, const DLTensor& value, const DLTensor* attn_mask,
+          const DLTensor* result)
+      : q(&query, result), k(&key, result), v(&value, result), mask(attn_mask, result), out(result) {
+    if (attn_mask) mask_type = attn_mask->dtype;
     queries = query.shape[query.ndim - 2], size = query.shape[query.ndim - 1], keys = key.shape[key.ndim - 2];
-    value_size = c->in[2]->shape[c->in[2]->ndim - 1];
+    value_size = value.shape[value.ndim - 1];
     if (queries == 1) q.row = size;
     if (query.ndim >= 3 && key.shape[key.ndim - 3] > 0)
       heads_per_key = query.shape[query.ndim - 3] / key.shape[key.ndim - 3];

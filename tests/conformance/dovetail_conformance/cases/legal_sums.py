@@ -265,6 +265,41 @@ def attention_varlen(m: Drawing) -> dict[str, Any]:
     return given | ({"enable_gqa": True} if heads != key_heads else {})
 
 
+def _block_heads(m: Drawing) -> tuple[dict[str, Any], tuple[int, int], int]:
+    """query, key and enable_gqa; batch and heads of the keys, and how many keys."""
+    queries, keys, size = (m.pick(SIDE[:12]) for _ in range(3))
+    batch, (heads, key_heads) = m.pick((1, 2)), m.pick(((1, 1), (3, 3), (4, 2)))
+    query = m.operand((batch, heads, queries, size))
+    given: dict[str, Any] = {"query": query, "key": _keys(m, query, (batch, key_heads, keys, size))}
+    return given | ({"enable_gqa": True} if heads != key_heads else {}), (batch, key_heads), keys
+
+
+@legal("attention_scores")
+def attention_scores(m: Drawing) -> dict[str, Any]:
+    return _block_heads(m)[0]
+
+
+@legal("score_indices")
+def score_indices(m: Drawing) -> dict[str, Any]:
+    return {"query": m.operand(m.shape(4, 4)), "key": m.operand(m.shape(4, 4))}
+
+
+@legal("block_attention")
+def block_attention(m: Drawing) -> dict[str, Any]:
+    given, of_keys, keys = _block_heads(m)
+    batch, heads, queries, _ = given["query"].shape
+    given["value"] = finite(m.operand((*of_keys, keys, m.pick(SIDE[:12]))))
+    if m.pick((False, True)):
+        rows, columns, masks = m.pick((1, 4, 16)), m.pick((1, 4, 128)), m.integer(1, 3)
+        of = (m.pick((1, batch)), m.pick((1, heads)), -(-queries // rows), -(-keys // columns))
+        given["blocks"] = Operand(of, dt.int32, "uniform", m.integer(0, 255), m.layout(of), 0, masks + 1)
+        given["tiles"] = m.mask((masks, rows, columns))
+    if m.pick((False, True)):
+        of_scores = dt.float64 if m.dtype is dt.float64 else dt.float32
+        given["scores"] = finite(m.operand((batch, heads, queries, keys)))._replace(dtype=of_scores)
+    return given
+
+
 @legal("rotary_embedding")
 def rotary_embedding(m: Drawing) -> dict[str, Any]:
     pairs, rest = m.pick((1, 2, 3, 4, 8, 16, 32, 33, 64)), m.pick((0, 0, 1, 7, 16))

@@ -117,8 +117,10 @@ class Call:
 
     def arguments(self, by_name: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """The arguments in the order that the op takes."""
-        args = [by_name[p.name] for p in self.op.params if not p.keyword_only and p.name in by_name]
-        return tuple(args), {
+        positional = [p for p in self.op.params if not p.keyword_only]
+        while positional and positional[-1].name not in by_name:
+            positional.pop()
+        return tuple(by_name.get(p.name, p.default) for p in positional), {
             p.name: by_name[p.name] for p in self.op.params if p.keyword_only and p.name in by_name
         }
 

@@ -22,7 +22,8 @@ EITHER_ZERO = frozenset({
     "hardtanh", "sum", "mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "matmul", "linear",
     "linear_with_activation", "vecdot", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
     "conv_transpose3d", "scaled_dot_product_attention", "scaled_dot_product_attention_varlen",
-    "scaled_dot_product_attention_with_logsumexp", "layer_norm", "scaled_dot_product_attention_grad", "gelu_grad",
+    "scaled_dot_product_attention_with_logsumexp", "attention_scores", "block_attention", "layer_norm",
+    "scaled_dot_product_attention_grad", "gelu_grad",
     "silu_grad", "softmax_grad", "log_softmax_grad", "layer_norm_grad", "rms_norm_grad", "batch_norm_train_grad",
     "cross_entropy_grad", "conv_grad_input", "conv_grad_weight", "max_pool_grad", "avg_pool_grad",
 })  # fmt: skip
