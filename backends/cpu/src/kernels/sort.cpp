@@ -1,6 +1,6 @@
 // sort, argsort, top_k along one axis: stable, NaN last, zeros of both signs equal. Elements become unsigned
-// keys in the requested order. Short rows use insertion sort, long ones radix sort by bytes, with the elements'
-// indices; values alone of 4 or 8 bytes are sorted by vectors.
+// keys in the requested order. With the elements' indices, short rows are sorted by vectors and long ones by bytes;
+// values alone of 4 or 8 bytes are sorted by vectors.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -96,11 +96,36 @@ void select_first(Item<U>* items, int64_t n, int64_t k) {
   std::sort(items, items + k, comes_first<U>);
 }
 
+// Keys and indices as one number: equal keys stay in order. Both arrays have room for `padded` items.
+constexpr int64_t pairs_at_once = 64;
+template <class U>
+Item<U>* sort_pairs(Item<U>* items, Item<U>* buffer, int64_t n) {
+  static_assert(sizeof(Item<U>) == sizeof(int64_t) && pairs_at_once % VectorSort<int64_t>::step == 0);
+  int64_t *const pairs = reinterpret_cast<int64_t*>(buffer), *const other = reinterpret_cast<int64_t*>(items);
+  const int64_t padded = round_up(n, pairs_at_once);
+  for (int64_t i = 0; i < padded; ++i) {
+    int64_t pair = INT64_MAX;
+    if (i < n) pair = int64_t((uint64_t{items[i].key} << 32 | items[i].index) ^ uint64_t{1} << 63);
+    std::memcpy(pairs + i, &pair, sizeof pair);
+  }
+  int64_t* const sorted = VectorSort<int64_t>::sort(pairs, other, padded);
+  Item<U>* const made = reinterpret_cast<Item<U>*>(sorted);
+  for (int64_t i = 0; i < n; ++i) {
+    uint64_t pair;
+    std::memcpy(&pair, sorted + i, sizeof pair);
+    const Item<U> item{U((pair ^ uint64_t{1} << 63) >> 32), uint32_t(pair)};
+    std::memcpy(made + i, &item, sizeof item);
+  }
+  return made;
+}
+
 // Returns `items` or `buffer`, which begins with the first k items in order.
 template <class U>
 Item<U>* sort_first(Item<U>* items, Item<U>* buffer, int64_t n, int64_t k) {
-  if (n <= 48) insertion_sort(items, n);
+  if (n <= (sizeof(U) <= 4 ? 12 : 48)) insertion_sort(items, n);
   else if (k <= n / 64) select_first(items, n, k);
+  else if constexpr (sizeof(U) <= 4)
+    return n <= 1 << 14 ? sort_pairs(items, buffer, n) : radix_sort(items, buffer, n);
   else return radix_sort(items, buffer, n);
   return items;
 }
@@ -200,7 +225,7 @@ dvt_status sort_rows(const DLTensor* x, const Wanted& wanted) {
     return DVT_FAIL(DVT_INVALID, "[sort] the axis is too long: expected at most %u elements, got %lld", 0xffffffffu,
                     static_cast<long long>(rows.size));
   const U infinity = infinity_of<U>(x);
-  const int64_t n = rows.size, count = wanted.count, step = rows.inner;
+  const int64_t n = rows.size, count = wanted.count, step = rows.inner, room = round_up(n, pairs_at_once);
   std::atomic<bool> complete{true};
   const auto sort_one = [&](int64_t at, Item<U>* items) {
     const int64_t o = at / step, i = at % step, out_at = o * count * step + i;
@@ -210,7 +235,7 @@ dvt_status sort_rows(const DLTensor* x, const Wanted& wanted) {
       make_key(kind, infinity, wanted.descending, bits);
       items[k] = {bits, uint32_t(k)};
     }
-    const Item<U>* const sorted = sort_first(items, items + n, n, count);
+    const Item<U>* const sorted = sort_first(items, items + room, n, count);
     if (wanted.indices) {
       int64_t* const to = dvt::data<int64_t>(wanted.indices) + out_at;
       for (int64_t k = 0; k < count; ++k) to[k * step] = sorted[k].index;
@@ -221,7 +246,7 @@ dvt_status sort_rows(const DLTensor* x, const Wanted& wanted) {
     }
   };
   dvt::parallel_for(uint64_t(rows.count()), uint64_t(2048 / n + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
-    auto* const items = static_cast<Item<U>*>(scratch(Scratch::kernel, size_t(2 * n) * sizeof(Item<U>)));
+    auto* const items = static_cast<Item<U>*>(scratch(Scratch::kernel, size_t(2 * room) * sizeof(Item<U>)));
     if (!items) return complete.store(false, std::memory_order_relaxed);
     for (int64_t at = int64_t(begin); at < int64_t(end); ++at) sort_one(at, items);
   });
