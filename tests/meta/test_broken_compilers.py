@@ -131,7 +131,7 @@ def test_random_programs_find(target, monkeypatch, break_it):
     reports = (check(target, seed) for seed in range(200))
     found = next(filter(None, reports))
     assert "dovetail fuzz-compile --device sim:0 --seed" in found
-    assert found.count("\n    ") <= 4  # lines of the function, made smaller
+    assert found.count("\n    ") <= 6  # lines of the function, made smaller
 
 
 def test_a_donor_that_is_still_there(target, monkeypatch):

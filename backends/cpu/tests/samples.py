@@ -136,7 +136,7 @@ def samples(op: str, t: list[np.dtype], out: np.dtype) -> Iterator[Sample]:
         yield from convolution(t, int(op[4]))
     elif "_pool" in op:
         yield from window(t, op, int(op[-2]))
-    elif op in ("full", "iota", "random_bits"):
+    elif op in ("full", "iota", "random_bits", "normal"):
         yield from created(op, t, out)
     elif op in ("take", "take_along_axis", "scatter", "embedding"):
         yield from indexed(op, t, x)

@@ -1,4 +1,3 @@
-import platform
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
@@ -44,9 +43,12 @@ def laid_out(a: np.ndarray, layout: str) -> np.ndarray:
 
 
 def slack(dtype: np.dtype, terms: int) -> float:
-    """OpenBLAS adds up in order, our own loops in short runs; the schema allows that much (`dot_slack`)."""
-    by_openblas = dtype.kind == "c" or (platform.machine() == "aarch64" and dtype in (np.float32, np.float64))
-    return max(1.0, terms**0.5 / 2) if by_openblas else 1.0
+    """Our own loops and the libraries' add up hundreds of products in order; the schema allows that (`dot_slack`).
+
+    Narrower floats are added up in float32.
+    """
+    in_order = dtype.kind == "c" or dtype in (np.float32, np.float64)
+    return max(1.0, terms**0.5 / 2) if in_order else 1.0
 
 
 def check(cpu, op, x, y, bias=None, tol=3.0, pack=None):

@@ -158,7 +158,7 @@ bool complex_loop(const gemm::Product<T>& p) {
 // float16, integers   own                           own
 // Bytes added up in int32 are matmul_integer.cpp's.
 //
-// On x86-64 our own loops are as fast as the libraries, need no code generated per shape and round less. On
+// On x86-64 our own loops are as fast as the libraries, and need no code generated per shape. On
 // aarch64 OpenBLAS has a kernel for each processor, written by hand, with SVE where that is wider; ours are
 // compiled to NEON and take more instructions, by count and not by time (README.md). Complex numbers have no
 // vector loop of our own.

@@ -281,7 +281,7 @@ def attention_scores(m: Drawing) -> dict[str, Any]:
 
 @legal("score_indices")
 def score_indices(m: Drawing) -> dict[str, Any]:
-    return {"query": m.operand(m.shape(4, 4)), "key": m.operand(m.shape(4, 4))}
+    return {name: m.operand(tuple(m.pick(SIDE[:12]) for _ in range(4))) for name in ("query", "key")}
 
 
 @legal("block_attention")
