@@ -43,7 +43,14 @@ def test_without_a_fault_it_passes(conform):
 
 @pytest.mark.parametrize("fault", [f for f in FAULTS if f.name in ASYNCHRONOUS], ids=lambda f: f.name)
 def test_the_culprit_is_named(conform, fault):
-    expect_culprit(conform, fault)
+    """Within three runs: on a loaded machine, whose processors this device shares, a copy may overtake nothing."""
+    for left in (2, 1, 0):
+        try:
+            expect_culprit(conform, fault)
+            break
+        except AssertionError:
+            if not left:
+                raise
 
 
 def test_all_of_them_are_in_the_table():
