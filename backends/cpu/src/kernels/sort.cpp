@@ -141,16 +141,14 @@ struct Ambiguous {
 };
 template <class K, Kind kind>
 void to_keys(const K* row, int64_t stride, int64_t n, bool descending, K infinity, K* keys, Ambiguous& found) {
-  constexpr K lowest = K(uint64_t{1} << (8 * sizeof(K) - 1)), largest = ~lowest;
-  const K flip = descending ? ~K(0) : K(0);
+  using U = std::make_unsigned_t<K>;
+  constexpr K lowest = K(uint64_t{1} << (8 * sizeof(K) - 1));
   K zeros = 0, nan = 0;
-  const auto make = [&](K bits) {
-    if constexpr (kind == Kind::unsigned_int) return K((bits ^ lowest) ^ flip);
-    if constexpr (kind == Kind::signed_int) return K(bits ^ flip);
-    const K magnitude = bits & largest;
-    zeros |= bits == lowest, nan |= magnitude > infinity;
-    const K key = magnitude == 0 ? 0 : bits < 0 ? K(bits ^ largest) : bits;
-    return magnitude > infinity ? largest : K(key ^ flip);
+  const auto make = [&](K x) {
+    if constexpr (kind == Kind::floating) zeros |= x == lowest, nan |= (x & ~lowest) > infinity;
+    U bits = U(x);
+    make_key(kind, U(infinity), descending, bits);
+    return K(K(bits) ^ lowest);  // the order of unsigned keys, of signed ones
   };
   if (stride == 1)
     for (int64_t i = 0; i < n; ++i) keys[i] = make(row[i]);

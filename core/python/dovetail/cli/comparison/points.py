@@ -39,7 +39,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        """The shapes, and what else tells this point from others of the same op and dtype."""
+        """The shapes, and what else distinguishes this point from others of the same op and dtype."""
         text = " ".join("x".join(map(str, shape)) for shape in (self.shape, self.shape2) if shape is not None)
         more = [f"{name}={getattr(self, name)}" for name in ("axis", "to", "k") if getattr(self, name) is not None]
         more += ["perm=" + ",".join(map(str, self.perm))] if self.perm else []
