@@ -1,5 +1,5 @@
-#include "simd/few_rows.hpp"
-
+// Products of few rows: each element of b is used a few times, so that the time is that of reading b.
+#include "simd/gemm.hpp"
 #include "simd/horizontal.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm {

@@ -1,6 +1,5 @@
 #include "simd/gemm.hpp"
 
-#include "simd/few_rows.hpp"
 #include "simd/transpose.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm {

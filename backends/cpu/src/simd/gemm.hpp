@@ -107,4 +107,8 @@ struct Product {
 // accumulators.
 template <class In, class Out>
 bool product(const Product<In, Out>&);
+// Its part for a few rows (few_rows.cpp), where the time is that of reading b. False: not such a product, or b is
+// contiguous neither along k nor along n.
+template <class In, class Out>
+bool few_rows(const Product<In, Out>&);
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm
