@@ -1,6 +1,7 @@
 """`dovetail bench --against`: points, figures, load, the plot, and runs next to NumPy."""
 
 import json
+import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from importlib.util import find_spec
@@ -405,6 +406,20 @@ def test_a_worker_that_ends_is_started_again():
     finally:
         worker.close()
     assert worker._process.poll() is not None
+
+
+def test_a_worker_is_stopped_between_its_answers():
+    """Its threads may spin after a call, on the processors of the next one."""
+    worker = Process("numpy", 1, None)
+    try:
+        worker.ask(prepare=EXP, seconds=0.0)
+        end = time.monotonic() + 10
+        while (state := Path(f"/proc/{worker.pid}/stat").read_text().rpartition(")")[2].split()[0]) != "T":
+            assert time.monotonic() < end, state
+            time.sleep(0.001)
+        assert worker.ask(time=0.0)["seconds"] > 0
+    finally:
+        worker.close()
 
 
 def test_a_device_that_is_missing_ends_the_worker():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from dovetail.cli.comparison.processes import OURS, Process, WorkerError
 
 BATCHES = 7
 _FEW, _LONG = 2, 1.0  # a contender whose calls took so many seconds gets no more than so many batches
-_PAUSE = 0.01  # seconds in which threads that spin after a call give up
+_PAUSE = 0.01  # seconds before a batch
 _PROBE_SECONDS = 0.1
 Step = Callable[[str], None]
 
@@ -60,7 +59,6 @@ class Contest:
         """The answers of those that have a kernel, and the errors of those that failed."""
         answers, errors = {}, {}
         for worker in self.workers:
-            time.sleep(_PAUSE)
             try:
                 answer = worker.ask(prepare=point.as_dict(), seconds=seconds)
             except WorkerError as error:

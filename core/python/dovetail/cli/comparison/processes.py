@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -11,13 +12,18 @@ from typing import Any
 OURS = "dovetail"
 _THREADS = ("DOVETAIL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # read at start
 
+_STOP, _CONTINUE = getattr(signal, "SIGSTOP", None), getattr(signal, "SIGCONT", None)  # Windows has none
+
 
 class WorkerError(RuntimeError):
     """A worker that did not start, or that ended."""
 
 
 class Process:
-    """A worker. Ctrl-C does not reach it: its parent closes it."""
+    """A worker. It is stopped except while it answers: threads of libraries spin after a call, some for a second.
+
+    Ctrl-C does not reach it: its parent closes it.
+    """
 
     def __init__(self, name: str, threads: int, device: str | None):
         self.name = name
@@ -39,6 +45,11 @@ class Process:
             self.close()
             raise WorkerError(f"{self.name} cannot be used: {error}")
         self.version: str = answer["version"]
+        self._signal(_STOP)
+
+    def _signal(self, number: int | None) -> None:
+        if number is not None:
+            self._process.send_signal(number)
 
     @property
     def pid(self) -> int:
@@ -48,8 +59,11 @@ class Process:
         """The answer to a request. A worker that ends instead is started again, and WorkerError raised."""
         assert self._process.stdin is not None
         try:
+            self._signal(_CONTINUE)
             print(json.dumps(request), file=self._process.stdin, flush=True)
-            return self._read()
+            answer = self._read()
+            self._signal(_STOP)
+            return answer
         except (WorkerError, BrokenPipeError):
             status = self._process.wait()
             self.close()

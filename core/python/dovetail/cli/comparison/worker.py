@@ -65,7 +65,7 @@ class Worker:
             self.count = math.ceil(self.count * min(10, max(1.2, factor)))
 
     def time(self, pause: float) -> float:
-        """Seconds of one call. The pause lets the threads of the contender before stop to wait for work."""
+        """Seconds of one call, after a pause in which threads that spun when the process was stopped give up."""
         time.sleep(pause)
         if self.count > 1:
             self.batch(max(1, int(self.count * _WARM)))
