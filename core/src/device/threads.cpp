@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "device/environment.hpp"
 #include "device/fork.hpp"
@@ -20,19 +21,30 @@
 namespace dovetail {
 namespace {
 using Chunk = void (*)(void*, uint64_t, uint64_t, uint32_t);
-constexpr auto kSpin = std::chrono::microseconds(30);
+// Longer than most pauses between two loops of a program: a processor that sleeps wakes slowly, above all a virtual
+// one, and the scheduler rather puts two threads on the one that is awake.
+constexpr std::chrono::nanoseconds kSpin = std::chrono::microseconds(30), kYield = std::chrono::milliseconds(2);
 constexpr uint32_t kChunksPerThread = 4;  // so that a thread that is late costs little
 
-// Waits until done() for about kSpin; false if that was not enough.
+// The chunks that one thread begins with, the same ones in every loop of the same size: what the thread read or
+// wrote before is in its caches. When they are done it helps the other threads with theirs.
+struct alignas(64) Share {
+  std::atomic<uint64_t> next{0};
+  uint64_t end = 0;
+};
+
+// Waits until done(), for about kSpin with the processor and until kYield only while nothing else wants it; false
+// if that was not enough.
 template <class Done>
 bool spin(Done done) {
-  const auto end = std::chrono::steady_clock::now() + kSpin;
-  do {
+  const auto begin = std::chrono::steady_clock::now();
+  for (auto waited = begin - begin; waited < kYield; waited = std::chrono::steady_clock::now() - begin) {
+    if (waited >= kSpin) std::this_thread::yield();
     for (int i = 0; i < 32; ++i) {
       if (done()) return true;
       platform::relax();
     }
-  } while (std::chrono::steady_clock::now() < end);
+  }
   return done();
 }
 
@@ -43,8 +55,7 @@ class ThreadPool {
     if (busy_.exchange(true, std::memory_order_acquire)) return false;
     start_workers(threads - 1);
     fn_ = fn, ctx_ = ctx, n_ = n, chunks_ = chunks, threads_ = threads;
-    next_.store(0, std::memory_order_relaxed);
-    entered_.store(0, std::memory_order_relaxed);
+    share_chunks();
     const uint32_t helpers = uint32_t(std::min<uint64_t>(threads - 1, chunks - 1));
     gate_.store(gate_.load(std::memory_order_relaxed) + kOpen, std::memory_order_release);
     signal_.fetch_add(1, std::memory_order_release);
@@ -65,25 +76,33 @@ class ThreadPool {
   void start_workers(uint32_t wanted) {
     for (; workers_ < wanted; ++workers_) {
       try {
-        std::thread([this, seen = signal_.load()] { serve(seen); }).detach();
+        std::thread([this, id = workers_ + 1, seen = signal_.load()] { serve(id, seen); }).detach();
       } catch (const std::system_error&) {  // fewer threads, then
         return;
       }
     }
   }
 
+  void share_chunks() {
+    if (threads_ > shares_.size()) shares_ = std::vector<Share>(threads_);
+    const uint64_t size = chunks_ / threads_, longer = chunks_ % threads_;
+    for (uint64_t i = 0, begin = 0; i < threads_; ++i) {
+      shares_[i].next.store(begin, std::memory_order_relaxed);
+      shares_[i].end = begin += size + (i < longer);
+    }
+  }
+
   void wake(uint32_t helpers) {
-    if (helpers >= workers_) return signal_.notify_all();
+    if (helpers >= workers_ || workers_ >= threads_) return signal_.notify_all();
     for (uint32_t i = 0; i < helpers; ++i) signal_.notify_one();
   }
 
-  void serve(uint32_t seen) {
+  void serve(uint32_t id, uint32_t seen) {
     for (;;) {
       const auto called = [&] { return signal_.load(std::memory_order_acquire) != seen; };
       if (!spin(called)) signal_.wait(seen, std::memory_order_acquire);
       seen = signal_.load(std::memory_order_acquire);
       if (!enter()) continue;
-      const uint32_t id = entered_.fetch_add(1, std::memory_order_relaxed) + 1;
       if (id < threads_) work(id);
       leave();
     }
@@ -107,6 +126,7 @@ class ThreadPool {
   }
 
   void work(uint32_t id);
+  void stop(std::exception_ptr error);
 
   std::atomic<bool> busy_{false};
   uint32_t workers_ = 0;
@@ -117,8 +137,7 @@ class ThreadPool {
   uint32_t threads_ = 0;
   std::mutex error_mutex_;
   std::exception_ptr error_;
-  std::atomic<uint32_t> entered_{0};           // workers, in all
-  alignas(64) std::atomic<uint64_t> next_{0};  // chunk
+  std::vector<Share> shares_;  // at least threads_
   alignas(64) std::atomic<uint32_t> gate_{0};
   alignas(64) std::atomic<uint32_t> signal_{0};  // changes with every job
 };
@@ -129,16 +148,24 @@ void ThreadPool::work(uint32_t id) {
   const uint64_t size = n_ / chunks_, longer = n_ % chunks_;  // the first `longer` chunks have one more
   in_chunk = true;
   try {
-    for (uint64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < chunks_;) {
-      const uint64_t begin = i * size + std::min(i, longer);
-      fn_(ctx_, begin, begin + size + (i < longer), id);
+    for (uint32_t k = 0; k < threads_; ++k) {
+      Share& share = shares_[(id + k) % threads_];
+      for (uint64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) {
+        const uint64_t begin = i * size + std::min(i, longer);
+        fn_(ctx_, begin, begin + size + (i < longer), id);
+      }
     }
   } catch (...) {
-    next_.store(chunks_, std::memory_order_relaxed);  // no further chunk
-    const std::lock_guard guard(error_mutex_);
-    if (!error_) error_ = std::current_exception();
+    stop(std::current_exception());
   }
   in_chunk = false;
+}
+
+// No further chunk begins.
+void ThreadPool::stop(std::exception_ptr error) {
+  for (uint32_t i = 0; i < threads_; ++i) shares_[i].next.store(shares_[i].end, std::memory_order_relaxed);
+  const std::lock_guard guard(error_mutex_);
+  if (!error_) error_ = std::move(error);
 }
 
 std::atomic<ThreadPool*> pool{nullptr};
