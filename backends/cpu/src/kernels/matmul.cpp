@@ -187,19 +187,23 @@ bool one_product(const gemm::Product<T, Out>& p) {
   }
 }
 
-// ---- b packed: the host keeps a weight matrix in oneDNN's layout
+// ---- b packed: the host keeps a weight matrix in oneDNN's layout, or in that of our own loops
 
 // Types for which that is faster than every product of unpacked operands.
 template <class T>
-inline constexpr bool packable = std::is_same_v<T, bf16> || std::is_same_v<T, uint8_t>;
+inline constexpr bool packable = std::is_same_v<T, bf16> || std::is_same_v<T, uint8_t> || std::is_same_v<T, float>;
+// Those that our own loops multiply.
 #if defined(__aarch64__)
-template <>
-inline constexpr bool packable<float> = true;
+template <class T>
+inline constexpr bool own_panels = false;
+#else
+template <class T>
+inline constexpr bool own_panels = std::is_same_v<T, float>;
 #endif
 
 // Those whose sums round otherwise unpacked: each tile of an operand that the host has not packed packs its panel,
-// so that the bits do not depend on whether b was used before. Not float32, whose unpacked products are as fast: on
-// aarch64 with oneDNN the first use of b has other bits.
+// so that the bits do not depend on whether b was used before. Not float32: our own loops have the same bits either
+// way, and oneDNN's unpacked products on aarch64 are as fast; there the first use of b has other bits.
 template <class T>
 inline constexpr bool packed_by_tiles = std::is_same_v<T, bf16>;
 
@@ -214,10 +218,24 @@ bool find_panels(const Batched& p, onednn::Panels& panels) {
   if (p.matrices != 1 || p.n == 1 || p.k == 1 || p.n * p.k < 32 * 32 || !served_by_onednn<T>()) return false;
   return onednn::panels({p.k, p.n, p.b_row, p.b_column, type_of<T>}, panels);
 }
+// Fewer rows read b as it is.
+template <class T>
+bool worth_panels(const Batched& p) {
+  return p.matrices == 1 && p.m > 4 && p.n >= gemm::panel<T> && p.n * p.k >= 32 * 32;
+}
+template <class T>
+uint64_t own_layout(const Batched& p) {
+  return uint64_t(p.k) << 40 ^ uint64_t(p.n) << 8 ^ uint64_t(gemm::panel<T>);
+}
+
 template <class T>
 Packed packed_operand(const dvt_call* call, const Batched& p) {
   Packed packed;
   const dvt_packed* const kept = call->packed && call->packed[1].data ? &call->packed[1] : nullptr;
+  if constexpr (own_panels<T>) {
+    if (kept && kept->layout == own_layout<T>(p)) packed.data = static_cast<const char*>(kept->data);
+    return packed;
+  }
   if ((!kept && !packed_by_tiles<T>) || !find_panels<T>(p, packed.panels)) return packed;
   if (kept && kept->layout == packed.panels.layout) packed.data = static_cast<const char*>(kept->data);
   else packed.by_tiles = packed_by_tiles<T>;
@@ -267,8 +285,14 @@ Cut cut(Batched p, const onednn::Panels& panels) {
 
 template <dvt::Product (*product)(const dvt_call*), class T>
 dvt_status pack_size(dvt_device*, const dvt_call* call, uint32_t, uint64_t* size, uint64_t* layout) {
+  const Batched p(product(call));
+  if constexpr (own_panels<T>) {
+    if (!worth_panels<T>(p)) return DVT_UNSUPPORTED;
+    *size = uint64_t(gemm::packed_size(p.k, p.n, gemm::panel<T>)) * sizeof(T), *layout = own_layout<T>(p);
+    return DVT_OK;
+  }
   onednn::Panels panels;
-  if (!find_panels<T>(Batched(product(call)), panels)) return DVT_UNSUPPORTED;
+  if (!find_panels<T>(p, panels)) return DVT_UNSUPPORTED;
   *size = panels.size, *layout = panels.layout;
   return DVT_OK;
 }
@@ -276,9 +300,18 @@ dvt_status pack_size(dvt_device*, const dvt_call* call, uint32_t, uint64_t* size
 template <dvt::Product (*product)(const dvt_call*), class T>
 dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* to) {
   const Batched p(product(call));
+  const T* const b = dvt::data<const T>(call->in[1]);
+  if constexpr (own_panels<T>) {
+    constexpr int64_t P = gemm::panel<T>;
+    return for_each_chunk(divide_up(p.n, P), 4, [&](int64_t i) {
+      const int64_t j = i * P;
+      gemm::pack(p.k, least(P, p.n - j), b + j * p.b_column, p.b_row, p.b_column, P,
+                 static_cast<T*>(to->data) + j * p.k);
+      return true;
+    });
+  }
   onednn::Panels panels;
   if (!find_panels<T>(p, panels)) return DVT_OOM;  // pack_size has found them
-  const T* const b = dvt::data<const T>(call->in[1]);
   return for_each_chunk(panels.count, 1, [&](int64_t i) {
     return pack_panel(p, panels, i, b, static_cast<char*>(to->data) + uint64_t(i) * panels.bytes);
   });
@@ -298,7 +331,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
                : DVT_OOM;
   Packed packed;
   if constexpr (packable<T>) packed = packed_operand<T>(call, p);
-  const Cut tile = packed.data || packed.by_tiles ? cut(p, packed.panels) : cut(p, 16, 64);
+  const Cut tile = !own_panels<T> && (packed.data || packed.by_tiles) ? cut(p, packed.panels) : cut(p, 16, 64);
   const int64_t work = tile.rows * tile.columns * (p.k + 1);
   return for_each_chunk(
       p.matrices * tile.tiles, uint64_t(work < 150'000 ? 150'000 / work + 1 : 1), [&](int64_t at) {
@@ -306,20 +339,22 @@ dvt_status run(dvt_device*, const dvt_call* call) {
                       panel = at % tile.tiles % tile.across, j = panel * tile.columns;
         int64_t a_offset, b_offset;
         p.offsets(matrix, a_offset, b_offset);
-        const gemm::Product<T, Out> one{least(tile.rows, p.m - i),
-                                        least(tile.columns, p.n - j),
-                                        p.k,
-                                        a + a_offset + i * p.a_row,
-                                        p.a_row,
-                                        p.a_column,
-                                        b + b_offset + j * p.b_column,
-                                        p.b_row,
-                                        p.b_column,
-                                        c + matrix * p.m * p.n + i * p.n + j,
-                                        p.n,
-                                        1,
-                                        bias ? bias + j : nullptr};
-        if constexpr (packable<T>)
+        gemm::Product<T, Out> one{least(tile.rows, p.m - i),
+                                  least(tile.columns, p.n - j),
+                                  p.k,
+                                  a + a_offset + i * p.a_row,
+                                  p.a_row,
+                                  p.a_column,
+                                  b + b_offset + j * p.b_column,
+                                  p.b_row,
+                                  p.b_column,
+                                  c + matrix * p.m * p.n + i * p.n + j,
+                                  p.n,
+                                  1,
+                                  bias ? bias + j : nullptr};
+        if constexpr (own_panels<T>)
+          one.panels = packed.data ? reinterpret_cast<const T*>(packed.data) + j * p.k : nullptr;
+        else if constexpr (packable<T>)
           if (const char* const weights = panel_of(p, packed, panel, b); weights && panel_product(one, weights))
             return true;
         return one_product(one);

@@ -1,4 +1,6 @@
 // take_along_axis: out[.., i, ..] = x[.., indices[.., i, ..], ..]; the other axes broadcast. By byte size.
+#include <algorithm>
+
 #include "simd/indices.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -20,22 +22,44 @@ struct IterationSpace {
   }
 };
 
-// Elements of one row of the output, each with an index of its own; false if one of those is not on the axis.
-// Without branches: what is taken for such an index is dropped.
+// out[i] = x[i * x_step + index[i] * stride] for indices that are on the axis, of `size`; negative ones count from
+// its end where `wrap`.
+template <bool wrap, class T>
+DOVETAIL_CPU_INLINE void take_valid(const T* x, int64_t x_step, int64_t stride, const int64_t* index,
+                                    int64_t index_step, int64_t size, int64_t n, T* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t k = index[i * index_step];
+    if constexpr (wrap) k += size & (k >> 63);
+    out[i] = x[i * x_step + k * stride];
+  }
+}
+
+// Elements of one row of the output, each with an index of its own; false if one of those is not on the axis. A
+// block of indices is examined first, so that elements are taken without a question.
 template <class T>
 bool take_row(const IterationSpace& space, const T* x, const int64_t* index, int64_t n, T* out) {
+  constexpr int64_t block = 512;
   const int last = space.ndim - 1;
   const int64_t x_step = space.x[last], index_step = space.index[last], size = space.axis_size,
                 stride = space.axis_stride;
-  int64_t outside = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t k = index[i * index_step];
-    k += size & (k >> 63);
-    const int64_t valid = -int64_t(uint64_t(k) < uint64_t(size));
-    outside |= ~valid;
-    out[i] = x[i * x_step + (k & valid) * stride];
+  for (int64_t begin = 0; begin < n; begin += block) {
+    const int64_t count = std::min(block, n - begin);
+    const int64_t* const at = index + begin * index_step;
+    int64_t low = 0, high = 0;
+    if (index_step == 1) {
+      for (int64_t i = 0; i < count; ++i) low = std::min(low, at[i]), high = std::max(high, at[i]);
+    } else {
+      for (int64_t i = 0; i < count; ++i)
+        low = std::min(low, at[i * index_step]), high = std::max(high, at[i * index_step]);
+    }
+    if (low < -size || high >= size) return false;
+    const T* const from = x + begin * x_step;
+    if (low < 0) take_valid<true>(from, x_step, stride, at, index_step, size, count, out + begin);
+    else if (index_step == 1 && stride == 1 && x_step == 0)
+      take_valid<false>(from, 0, 1, at, 1, size, count, out + begin);
+    else take_valid<false>(from, x_step, stride, at, index_step, size, count, out + begin);
   }
-  return !outside;
+  return true;
 }
 
 template <class T>

@@ -9,11 +9,15 @@ DOVETAIL_CPU_INLINE constexpr T least(T a, T b) {
   return a < b ? a : b;
 }
 
-// Products are summed in groups of this size first: rounding errors then grow with the number of groups, not
-// of products. Integers are exact.
+// Sums over k are made of runs, of `longest_run` products at most, which have sums of their own: rounding errors
+// then grow with the number of runs. A run of a panel of b fits in the first cache. All ways to compute a product
+// have the same runs, and so the same bits.
+template <class T>
+inline constexpr int64_t longest_run = sizeof(V<T>) == 64 ? 192 : 256;
 template <class T>
 DOVETAIL_CPU_INLINE int64_t run_length(int64_t k) {
-  return std::is_floating_point_v<T> ? 256 : k;
+  const int64_t runs = (k + longest_run<T> - 1) / longest_run<T>;
+  return runs ? (k + runs - 1) / runs : 1;
 }
 
 template <int Rows, int Columns, class T>
@@ -42,6 +46,21 @@ struct Stepped {
     return row;
   }
 };
+// And with each a little of the next panel is read into the second cache.
+template <class T>
+struct Streamed {
+  const T* at;
+  int64_t step;
+  const char* next_panel;
+  int64_t bytes;
+  DOVETAIL_CPU_INLINE const T* next() {
+    const T* const row = at;
+    at += step;
+    __builtin_prefetch(next_panel, 0, 2);
+    next_panel += bytes;
+    return row;
+  }
+};
 template <class T>
 struct Listed {
   const T* data;
@@ -53,9 +72,8 @@ struct Listed {
 // or if the rows of c map to the same cache lines.
 template <class T, int Rows, int Columns, class B>
 [[gnu::noinline]] void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, B b, T* c, int64_t c_row,
-                            int64_t columns, bool add) {
+                            int64_t columns, int64_t length, bool add) {
   constexpr int W = width<T>;
-  const int64_t length = run_length<T>(k);
   T buffer[Rows][Columns * W];
   const bool in_place = columns == Columns * W && (k <= length || c_row * int64_t(sizeof(T)) % 1024);
   if (!in_place) {
@@ -95,7 +113,7 @@ template <class T, int Rows, int Columns, class B>
 }
 
 template <class T, class B>
-using Tile = void (*)(int64_t, const T*, int64_t, int64_t, B, T*, int64_t, int64_t, bool);
+using Tile = void (*)(int64_t, const T*, int64_t, int64_t, B, T*, int64_t, int64_t, int64_t, bool);
 template <class T, class B, int Columns>
 inline constexpr Tile<T, B> tiles_of[14] = {
     tile<T, 1, Columns, B>,
@@ -128,12 +146,27 @@ struct Blocks {
   int64_t rows, block, row, column;
 };
 
+// Panels of weights, which come from memory: see Streamed.
 template <class T>
-DOVETAIL_CPU_INLINE Stepped<T> rows_of(const Panels<T>& b, int64_t j) {
+struct Weights {
+  Panels<T> panels;
+  int64_t n, k;
+};
+
+// The rows of the panel at column j, for block `i` of `blocks` that read it one after the other.
+template <class T>
+DOVETAIL_CPU_INLINE Stepped<T> rows_of(const Panels<T>& b, int64_t j, int64_t, int64_t) {
   return {b.data + j / panel<T> * b.stride, b.row};
 }
 template <class T>
-DOVETAIL_CPU_INLINE Listed<T> rows_of(const Shifted<T>& b, int64_t j) {
+DOVETAIL_CPU_INLINE Streamed<T> rows_of(const Weights<T>& b, int64_t j, int64_t i, int64_t blocks) {
+  const T* const at = b.panels.data + j / panel<T> * b.panels.stride;
+  const int64_t bytes = (panel<T> * int64_t(sizeof(T)) + blocks - 1) / blocks;
+  const T* const next = j + panel<T> < b.n ? at + b.panels.stride : at;
+  return {at, b.panels.row, reinterpret_cast<const char*>(next) + i * b.k * bytes, bytes};
+}
+template <class T>
+DOVETAIL_CPU_INLINE Listed<T> rows_of(const Shifted<T>& b, int64_t j, int64_t, int64_t) {
   return {b.data + j, b.offset};
 }
 // Whether more columns than a panel's lie side by side.
@@ -148,19 +181,21 @@ DOVETAIL_CPU_INLINE bool is_wide(const Shifted<T>&) {
 
 template <class T, class B>
 void multiply_blocks(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const B& b, T* c, int64_t c_row,
-                     bool add) {
-  using Rows = decltype(rows_of(b, 0));
+                     int64_t length, bool add) {
+  using Rows = decltype(rows_of(b, 0, 0, 1));
   constexpr int P = panel<T>, Wide = sizeof(V<T>) == 64 ? 8 : 4;
   int64_t j = 0;
-  if (m == 1 && is_wide(b))  // reads longer runs of b's rows
-    for (constexpr int64_t step = Wide * width<T>; j + step <= n; j += step)
-      tile<T, 1, Wide>(k, a.data, a.row, a.column, rows_of(b, j), c + j, c_row, step, add);
+  if constexpr (!std::is_same_v<B, Weights<T>>)
+    if (m == 1 && is_wide(b))  // reads longer runs of b's rows
+      for (constexpr int64_t step = Wide * width<T>; j + step <= n; j += step)
+        tile<T, 1, Wide>(k, a.data, a.row, a.column, rows_of(b, j, 0, 1), c + j, c_row, step, length, add);
+  const int64_t blocks = (m + a.rows - 1) / a.rows;
   for (; j < n; j += P) {
     const int64_t columns = least<int64_t>(P, n - j);
     const Tile<T, Rows>* const tiles = columns > width<T> ? tiles_of<T, Rows, 2> : tiles_of<T, Rows, 1>;
-    for (int64_t i = 0; i < m; i += a.rows)
-      tiles[least(a.rows, m - i) - 1](k, a.data + i / a.rows * a.block, a.row, a.column, rows_of(b, j),
-                                      c + i * c_row + j, c_row, columns, add);
+    for (int64_t i = 0, block = 0; i < m; i += a.rows, ++block)
+      tiles[least(a.rows, m - i) - 1](k, a.data + block * a.block, a.row, a.column, rows_of(b, j, block, blocks),
+                                      c + i * c_row + j, c_row, columns, length, add);
   }
 }
 
@@ -203,13 +238,13 @@ template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Panels<T>& b,
               T* c, int64_t c_row, bool add) {
   const int64_t rows = block_rows<T>(m);
-  multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, c, c_row, add);
+  multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, c, c_row, run_length<T>(k), add);
 }
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Shifted<T>& b,
               T* c, int64_t c_row, bool add) {
   const int64_t rows = block_rows<T>(m);
-  multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, c, c_row, add);
+  multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, c, c_row, run_length<T>(k), add);
 }
 
 template <class In>
@@ -245,9 +280,8 @@ class Job {
   using T = Accumulator<In>;
   static constexpr bool converts = !std::is_same_v<In, T>;
   static constexpr int P = panel<T>;
-  static constexpr int64_t padding = 64 / sizeof(T);                     // a line of the cache
-  static constexpr int64_t panel_rows = sizeof(V<T>) == 64 ? 192 : 256;  // of b, in the first cache
-  static constexpr int64_t block_bytes = 128 << 10;                      // of a, in the second one
+  static constexpr int64_t padding = 64 / sizeof(T);  // a line of the cache
+  static constexpr int64_t block_bytes = 128 << 10;   // of a, in the second cache
 
  public:
   Job(const Product<In, Out>& p, bool bias_of_row) : p_(p), bias_of_row_(bias_of_row) {}
@@ -259,10 +293,10 @@ class Job {
     const bool few_rows = p_.m <= 2 * tile_rows<T>;
     direct_b_ = !converts && p_.b_column == 1 && (few_rows || (p_.m <= 32 && !aliases<T>(p_.b_row)) || p_.k <= 64);
     direct_c_ = std::is_same_v<Out, T> && p_.c_column == 1;
-    // A panel of b stays in the first cache for all rows. Few rows read it once: longer sums pass less often over
-    // c.
-    const int64_t longest = few_rows ? 768 : panel_rows, steps = (p_.k + longest - 1) / longest,
-                  step = steps ? (p_.k + steps - 1) / steps : 1;
+    // A run of a panel of b stays in the first cache for all rows. Few rows read it once: more runs pass less often
+    // over c.
+    length_ = run_length<T>(p_.k);
+    const int64_t step = few_rows ? 3 * length_ : length_;
     rows_ = block_rows<T>(p_.m);
     const int64_t blocks = block_bytes / (rows_ * step * int64_t(sizeof(T)));
     most_rows_ = rows_ * (blocks > 0 ? blocks : 1);
@@ -271,7 +305,7 @@ class Job {
       c_row_ = p_.n;
       c_ = static_cast<T*>(scratch(Scratch::result, size_t(p_.m * p_.n) * sizeof(T)));
     }
-    const int64_t b_columns = direct_b_ ? (p_.n % P ? P : 0) : p_.n;
+    const int64_t b_columns = p_.panels ? 0 : direct_b_ ? (p_.n % P ? P : 0) : p_.n;
     const size_t a_size = size_packed(step + padding, least(p_.m, most_rows_), int(rows_));
     a_ = static_cast<T*>(direct_a_ ? nullptr : scratch(Scratch::operand_a, a_size));
     b_ = static_cast<T*>(b_columns ? scratch(Scratch::operand_b, size_packed(step, b_columns, P)) : nullptr);
@@ -312,17 +346,23 @@ class Job {
   // Adds columns [q, q + k) of a times the same rows of b.
   void add_step(int64_t q, int64_t k, bool add) {
     const In* const b = p_.b + q * p_.b_row;
-    const bool in_place = !converts && direct_b_;
+    const bool in_place = !converts && direct_b_ && !p_.panels;
     const int64_t whole = in_place ? p_.n / P * P : 0;  // columns that are not packed
-    if (whole < p_.n) pack(k, p_.n - whole, b + whole * p_.b_column, p_.b_row, p_.b_column, P, b_);
+    if (whole < p_.n && !p_.panels) pack(k, p_.n - whole, b + whole * p_.b_column, p_.b_row, p_.b_column, P, b_);
+    const Panels<T> packed{b_, k * P, P};
     for (int64_t i = 0; i < p_.m; i += most_rows_) {
       const int64_t m = least(most_rows_, p_.m - i);
       const Blocks<T> blocks = rows_of_a(i, m, q, k);
       T* const c = c_ + i * c_row_;
       if constexpr (!converts)
-        if (whole) multiply_blocks<T>(m, whole, k, blocks, Panels<T>{b, P, p_.b_row}, c, c_row_, add);
-      if (whole < p_.n)
-        multiply_blocks<T>(m, p_.n - whole, k, blocks, Panels<T>{b_, k * P, P}, c + whole, c_row_, add);
+        if (whole) multiply_blocks<T>(m, whole, k, blocks, Panels<T>{b, P, p_.b_row}, c, c_row_, length_, add);
+      if constexpr (std::is_same_v<In, float>)
+        if (p_.panels) {
+          const Weights<T> weights{{p_.panels + q * P, p_.k * P, P}, p_.n, k};
+          multiply_blocks<T>(m, p_.n, k, blocks, weights, c, c_row_, length_, add);
+          continue;
+        }
+      if (whole < p_.n) multiply_blocks<T>(m, p_.n - whole, k, blocks, packed, c + whole, c_row_, length_, add);
     }
   }
 
@@ -352,7 +392,8 @@ class Job {
 
   const Product<In, Out>& p_;
   bool bias_of_row_, direct_a_ = false, direct_b_ = false, direct_c_ = false;
-  int64_t rows_ = 0, most_rows_ = 0, c_row_ = 0;  // rows_ of a block, most_rows_ of a that are packed at a time
+  int64_t rows_ = 0, most_rows_ = 0;  // of a block, of a that are packed at a time
+  int64_t c_row_ = 0, length_ = 1;    // of a run
   T *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
 };
 
@@ -373,7 +414,7 @@ bool product(const Product<In, Out>& p) {
   }
   if constexpr (std::is_floating_point_v<Accumulator<In>>)
     if (few_rows(p)) return true;
-  if (!better_transposed(p)) return Job<In, Out>(p, false).run();
+  if (p.panels || !better_transposed(p)) return Job<In, Out>(p, false).run();
   const Product<In, Out> t{p.n,        p.m,     p.k, p.b,        p.b_column, p.b_row, p.a,
                            p.a_column, p.a_row, p.c, p.c_column, p.c_row,    p.bias};
   return Job<In, Out>(t, true).run();

@@ -102,6 +102,7 @@ struct Product {
   Out* c;
   int64_t c_row, c_column = 1;
   const In* bias = nullptr;
+  const Accumulator<In>* panels = nullptr;  // of float32: b as `pack` makes it, or nullptr
 };
 // False: out of memory for packed operands. The callers' tiles bound it: about 4 k (m + n) + m n
 // accumulators.
