@@ -15,7 +15,7 @@ DOVETAIL_CPU_FUNCTION(Exp, V, math::exp(x));
 DOVETAIL_CPU_FUNCTION(Log, V, math::log(x));
 DOVETAIL_CPU_FUNCTION(Sqrt, V, math::stdx::sqrt(x));
 DOVETAIL_CPU_FUNCTION(Rsqrt, V, 1 / math::stdx::sqrt(x));
-DOVETAIL_CPU_FUNCTION(Tanh, V, math::tanh(x));
+DOVETAIL_CPU_FUNCTION(Tanh, wide::D, wide::tanh(x));
 DOVETAIL_CPU_FUNCTION(Erf, V, math::erf(x));
 DOVETAIL_CPU_FUNCTION(Sigmoid, V, math::sigmoid(x));
 DOVETAIL_CPU_FUNCTION(Silu, V, math::silu(x));
@@ -51,9 +51,9 @@ double gelu_tanh(double x) {
   return x * h * (h / (1 + h * h));
 }
 
-template <class F, double (*f64)(double)>
+template <class F, double (*f64)(double), class X = V>
 void add(Table& t, const char* op) {
-  math::add_unary<F, V, math::scalar_loop<f64>>(t, op);
+  math::add_unary<F, X, math::scalar_loop<f64>>(t, op);
 }
 
 // One row for both kinds of gelu: the attribute selects.
@@ -87,7 +87,7 @@ void DOVETAIL_CPU_ROWS(Table& t) {
   add<Log, ::log>(t, "dvt.log");
   add<Sqrt, square_root>(t, "dvt.sqrt");
   add<Rsqrt, rsqrt>(t, "dvt.rsqrt");
-  add<Tanh, ::tanh>(t, "dvt.tanh");
+  add<Tanh, ::tanh, wide::D>(t, "dvt.tanh");
   add<Erf, ::erf>(t, "dvt.erf");
   add<Sigmoid, sigmoid>(t, "dvt.sigmoid");
   add<Silu, silu>(t, "dvt.silu");

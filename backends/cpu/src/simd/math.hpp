@@ -73,9 +73,19 @@ DOVETAIL_CPU_INLINE ExpParts exp_parts(V x, V rest) {
 }
 DOVETAIL_CPU_INLINE V clamp(V x, float low, float high) { return stdx::min(stdx::max(V(low), x), V(high)); }
 
+// e^x / 2^n. What rounding takes from r, and then from 1 + r, is added with the higher powers: the error is half an
+// ulp and little more, where that of exp_parts is one.
+DOVETAIL_CPU_INLINE V exp_scaled(V x, V& n) {
+  static constexpr float c[] = {0.333333343f, 0.0833329186f, 0.0166665502f, 0.00278708315f, 0.000398264237f};
+  n = stdx::nearbyint(x * 1.44269504f);
+  const V high = x - n * 0.693145752f, r = high - n * 1.42860677e-6f;
+  const V lost = (high - r) - n * 1.42860677e-6f, sum = 1 + r, half = 0.5f * r, square = half * r;
+  return sum + (half * r + (square * r * polynomial(r, c) + ((r - (sum - 1)) + lost * sum)));
+}
 DOVETAIL_CPU_INLINE V exp(V x) {
-  const ExpParts e = exp_parts(clamp(x, -104, 89), 0);
-  return select(is_nan(x), x, scale(1 + e.p, e.n));
+  V n;
+  const V y = exp_scaled(clamp(x, -104, 89), n);
+  return select(is_nan(x), x, scale(y, n));
 }
 
 // For x in [-87, 88] only, where the result is normal.
@@ -105,14 +115,6 @@ DOVETAIL_CPU_INLINE V log(V x) {
   return select(is_nan(x) || x == infinity, x, result);
 }
 
-DOVETAIL_CPU_INLINE V tanh(V x) {
-  static constexpr float c[] = {-0.3333333f, 0.13333221f, -0.05394818f, 0.021706892f, -0.008190001f, 0.002152665f};
-  const V a = abs(x), z = a * a;
-  const V near = a + a * z * polynomial(z, c);
-  const V far = 1 - 2 / (exp_normal(stdx::min(a + a, V(40))) + 1);
-  return select(is_nan(x), x, copysign(select(a < 0.625f, near, far), x));
-}
-
 // 1 / (1 + e^-x), by e^-|x|: relative accuracy in both tails.
 DOVETAIL_CPU_INLINE V sigmoid(V x) {
   const V e = exp(-abs(x));
@@ -135,15 +137,18 @@ DOVETAIL_CPU_INLINE V silu_slope(V x) {
 }
 
 DOVETAIL_CPU_INLINE V erf(V x) {
-  static constexpr float near[] = {0.128379166f,   -0.376126319f,    0.112836793f,   -0.0268584993f,
-                                   0.00519883167f, -0.000811808219f, 8.26745454e-05f};
-  // -log(erfc a) for a in [0.9, 4]
-  static constexpr float far[] = {-0.00016567468f, 1.1294712f,    0.63343614f,     0.108181044f,
-                                  -0.025054874f,   0.0041463724f, -0.00042933392f, 2.0648937e-05f};
+  // erf(a) / a - 1 in v = a^2 - 1/4, where less is lost than in a^2
+  static constexpr float near[] = {0.0409997553f,  -0.32443434f,     0.094520472f,   -0.0221412051f,
+                                   0.00426163571f, -0.000687937776f, 8.27555632e-05f};
+  // -log(4 erfc(1 + u)) for u in [-0.145, 2.95]
+  static constexpr float far[] = {0.463311136f,  2.63896751f,    0.843107402f,    0.0415607207f,
+                                  -0.010038239f, 0.00200104201f, -0.00028294645f, 2.02336814e-05f};
   const V a = abs(x), b = stdx::min(a, V(3.95f));
-  const V outside = 1 - exp_normal(-polynomial(b, far));
-  const V inside = a + a * polynomial(a * a, near);
-  return select(is_nan(x), x, copysign(select(a < 0.9375f, inside, outside), x));
+  V n;
+  const V tail = exp_scaled(-polynomial(b - 1, far), n);
+  const V outside = 1 - tail * from_bits((stdx::static_simd_cast<I>(n) + (127 - 2)) << 23);
+  const V inside = a + a * polynomial(a * a - 0.25f, near);
+  return select(is_nan(x), x, copysign(select(a < 0.86f, inside, outside), x));
 }
 
 // Phi(-q) = e^(-q^2/2) h(q) of q = |x|, up to where it vanishes: e, and h's two factors.

@@ -112,6 +112,17 @@ DOVETAIL_CPU_INLINE D cosh(D x) {
   const D e = exp(clamp(abs(x), 0, 200));
   return keep_nan(x, 0.5 * (e + 1 / e));
 }
+// m / (m + 2), m = e^(2 |x|) - 1
+DOVETAIL_CPU_INLINE D tanh(D x) {
+  // (e^r - 1) / r for |r| <= ln 2 / 2, to 32 bits
+  static constexpr double c[] = {0.9999999999909884,    0.5000000047231083,   0.16666666854058887,
+                                 0.041666352404858935,  0.008333268493765382, 0.0013941148819458374,
+                                 0.00019915921700638112};
+  const D y = 2 * stdx::min(abs(x), D(12)), n = (y * 1.4426950408889634 + magic) - magic;
+  const D r = y - n * 0.6931471805599453, scale = power_of_two(n);
+  const D m = scale * (r * polynomial(r, c)) + (scale - 1);
+  return keep_nan(x, copysign(m / (m + 2), x));
+}
 DOVETAIL_CPU_INLINE D asinh(D x) {
   const D a = abs(x), y = log1p_finite(stdx::min(a + a * a / (1 + stdx::sqrt(1 + a * a)), D(1e300)));
   return select(a == infinity || is_nan(x), x, copysign(y, x));
