@@ -71,25 +71,47 @@ void sum_row(const float* x, float* out, int64_t n) {
   for (; i < n; ++i) out[i] = float(before += x[i]);
 }
 
-constexpr int64_t block = 16;  // adjacent rows in one group
+// `rows` adjacent columns, `block` at most, each over the whole axis.
+template <class T, bool product, int64_t block>
+[[gnu::noinline]] void scan_columns(const T* x, int64_t stride, T* out, int64_t out_stride, int64_t size,
+                                    int64_t rows, bool initial) {
+  State<T> state[block];
+  for (int64_t j = 0; j < rows; ++j) state[j] = {product ? 1 : 0};
+  if (initial) {
+    for (int64_t j = 0; j < rows; ++j) out[j] = state[j].get();
+    out += out_stride;
+  }
+  if (size)
+    for (int64_t j = 0; j < rows; ++j) state[j].start(x[j]), out[j] = state[j].get();  // preserves the sign of -0
+  for (int64_t i = 1; i < size; ++i) {
+    const T* const from = x + i * stride;
+    T* const to = out + i * out_stride;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < rows; ++j) {
+      if constexpr (product) state[j].multiply(from[j]);
+      else state[j].add(from[j]);
+      to[j] = state[j].get();
+    }
+  }
+}
 
-// `rows` rows whose elements are `step` apart, each over the whole axis.
-template <class T, bool product>
-[[gnu::noinline]] void scan(const T* x, int64_t stride, int64_t step, T* out, int64_t out_stride, int64_t out_step,
-                            int64_t size, int64_t rows, bool initial) {
+// `rows` rows whose elements are `step` apart, `block` at most, each over the whole axis.
+template <class T, bool product, int64_t block>
+[[gnu::noinline]] void scan_rows(const T* x, int64_t stride, int64_t step, T* out, int64_t out_step, int64_t size,
+                                 int64_t rows, bool initial) {
   State<T> state[block];
   for (int64_t j = 0; j < rows; ++j) state[j] = {product ? 1 : 0};
   if (initial) {
     for (int64_t j = 0; j < rows; ++j) out[j * out_step] = state[j].get();
-    out += out_stride;
+    ++out;
   }
   for (int64_t i = 0; i < size; ++i)
     for (int64_t j = 0; j < rows; ++j) {
       const T value = x[i * stride + j * step];
-      if (i == 0) state[j].start(value);  // preserves the sign of -0
+      if (i == 0) state[j].start(value);
       else if constexpr (product) state[j].multiply(value);
       else state[j].add(value);
-      out[i * out_stride + j * out_step] = state[j].get();
+      out[i + j * out_step] = state[j].get();
     }
 }
 
@@ -129,23 +151,26 @@ dvt_status run(dvt_device*, const dvt_call* c) {
       return DVT_OK;
     }
   const int64_t together = contiguous_rows ? rows.outer : adjacent ? inner : 1, groups = rows.count() / together;
-  const int64_t blocks = (together + block - 1) / block,
+  // Rows that lie one behind the other are followed at the same time; of adjacent columns some cache lines are
+  // read.
+  constexpr int64_t few = 16, many = 128;
+  const int64_t block = contiguous_rows ? few : many, blocks = (together + block - 1) / block,
                 work = out_size * (together < block ? together : block) + 1;
-  dvt::parallel_for(uint64_t(groups * blocks), uint64_t(16384 / work + 1),
-                    [&](uint64_t begin, uint64_t end, uint32_t) {
-                      for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-                        const int64_t group = at / blocks, first = at % blocks * block;
-                        const int64_t n = together - first < block ? together - first : block;
-                        if (contiguous_rows) {
-                          scan<T, product>(x + first * step, rows.stride, step, out + first * out_size, 1, out_size,
-                                           size, n, initial);
-                        } else {
-                          const int64_t o = adjacent ? group : group / inner, i = adjacent ? first : group % inner;
-                          T* const to = out + o * out_size * inner + i;
-                          scan<T, product>(x + rows.offset(o, i), rows.stride, 1, to, inner, 1, size, n, initial);
-                        }
-                      }
-                    });
+  dvt::parallel_for(
+      uint64_t(groups * blocks), uint64_t(16384 / work + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+        for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+          const int64_t group = at / blocks, first = at % blocks * block;
+          const int64_t n = together - first < block ? together - first : block;
+          if (contiguous_rows) {
+            scan_rows<T, product, few>(x + first * step, rows.stride, step, out + first * out_size, out_size, size,
+                                       n, initial);
+          } else {
+            const int64_t o = adjacent ? group : group / inner, i = adjacent ? first : group % inner;
+            T* const to = out + o * out_size * inner + i;
+            scan_columns<T, product, many>(x + rows.offset(o, i), rows.stride, to, inner, size, n, initial);
+          }
+        }
+      });
   return DVT_OK;
 }
 

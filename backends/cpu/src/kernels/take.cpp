@@ -1,5 +1,6 @@
 // take, and embedding, which is take on axis 0: slices along one axis, by byte size. Every index is checked before
 // anything is written.
+#include <algorithm>
 #include <cstring>
 
 #include "simd/indices.hpp"
@@ -13,20 +14,25 @@ struct Geometry {  // x is (outer, size, inner), the result (outer, n, inner)
   }
 };
 
-template <class T>
-void take_elements(const Geometry& g, const T* x, const int64_t* index, T* out) {
-  dvt::parallel_for(uint64_t(g.outer * g.n), 16384, [=](uint64_t begin, uint64_t end, uint32_t) {
-    for (uint64_t i = begin; i < end; ++i)
-      out[i] = x[int64_t(i) / g.n * g.size + wrapped(index[int64_t(i) % g.n], g.size)];
+// copy(i, at): element or slice i of the result is the one at `at` in x.
+template <class Copy>
+void for_each_index(const Geometry& g, uint64_t grain, const int64_t* index, Copy copy) {
+  dvt::parallel_for(uint64_t(g.outer * g.n), grain, [=](uint64_t begin, uint64_t end, uint32_t) {
+    for (int64_t i = int64_t(begin), k = i % g.n, first = i / g.n * g.size; i < int64_t(end);
+         first += g.size, k = 0)
+      for (const int64_t stop = std::min(int64_t(end), i - k + g.n); i < stop; ++i, ++k)
+        copy(i, first + wrapped(index[k], g.size));
   });
 }
 
+template <class T>
+void take_elements(const Geometry& g, const T* x, const int64_t* index, T* out) {
+  for_each_index(g, 16384, index, [=](int64_t i, int64_t at) { out[i] = x[at]; });
+}
+
 void take_slices(const Geometry& g, size_t bytes, const char* x, const int64_t* index, char* out) {
-  dvt::parallel_for(uint64_t(g.outer * g.n), 1 + 65536 / bytes, [=](uint64_t begin, uint64_t end, uint32_t) {
-    for (uint64_t i = begin; i < end; ++i) {
-      const int64_t at = int64_t(i) / g.n * g.size + wrapped(index[int64_t(i) % g.n], g.size);
-      std::memcpy(out + i * bytes, x + size_t(at) * bytes, bytes);
-    }
+  for_each_index(g, 1 + 65536 / bytes, index, [=](int64_t i, int64_t at) {
+    std::memcpy(out + size_t(i) * bytes, x + size_t(at) * bytes, bytes);
   });
 }
 

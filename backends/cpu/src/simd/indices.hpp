@@ -3,7 +3,7 @@
 #include "kernel.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
-DOVETAIL_CPU_INLINE int64_t wrapped(int64_t index, int64_t size) { return index < 0 ? index + size : index; }
+DOVETAIL_CPU_INLINE int64_t wrapped(int64_t index, int64_t size) { return index + (size & (index >> 63)); }
 DOVETAIL_CPU_INLINE bool on_axis(int64_t index, int64_t size) { return index >= -size && index < size; }
 
 inline dvt_status fail_index(const char* op, int64_t index, int64_t axis, int64_t size) {
