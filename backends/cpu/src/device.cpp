@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "autotune.hpp"
 #include "compile/compiler.hpp"
 #include "dovetail/backend.hpp"
 #include "isa.hpp"
@@ -148,6 +149,14 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
     }
     if (level != Level::none) add_rows(table, level), add_linalg_rows(table);
     const std::string& info = *new std::string(build_info());
+    const char* const autotune = std::getenv("DOVETAIL_CPU_AUTOTUNE");
+    if (!start_autotune(autotune,
+                        std::string(features().name) + "; dovetail-cpu " DOVETAIL_CPU_VERSION "; " + info)) {
+      level = Level::none;
+      std::snprintf(choice_error, sizeof choice_error,
+                    "[cpu] DOVETAIL_CPU_AUTOTUNE is not a switch: expected 0 or 1, got \"%s\"; correct or unset it",
+                    autotune);
+    }
     dvt_backend b{};
     b.struct_size = sizeof b;
     b.abi_major = DVT_ABI_MAJOR, b.abi_minor = DVT_ABI_MINOR, b.abi_draft = DVT_ABI_DRAFT;

@@ -1,7 +1,9 @@
 // matmul and linear: the product is cut into tiles for the host's pool; each tile runs on one thread, by the
 // engine that `one_product` selects.
+#include <cstdio>
 #include <functional>
 
+#include "autotune.hpp"
 #include "blas.hpp"
 #include "chunks.hpp"
 #include "isa.hpp"
@@ -187,6 +189,32 @@ bool one_product(const gemm::Product<T, Out>& p) {
   }
 }
 
+// Types whose engines DOVETAIL_CPU_AUTOTUNE compares.
+template <class T, class Out>
+inline constexpr bool tunable =
+    std::is_same_v<T, Out> && (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, bf16>);
+template <class T>
+bool product_by(Engine engine, const gemm::Product<T>& p) {
+  if (engine == Engine::openblas) return by_blas(p);
+  if constexpr (!std::is_same_v<T, double>)
+    if (engine == Engine::onednn) return by_onednn(p);
+  return engine == Engine::own && gemm::product(p);
+}
+
+// What the time of a product depends on. Large m are rounded up to four binary digits: lengths vary.
+std::string kind_of(const char* dtype, const Batched& p, bool bias, bool packed) {
+  int64_t m = p.m, unit = 1;
+  while (m > 16 * unit) unit *= 2;
+  m = divide_up(m, unit) * unit;
+  char text[200];
+  const int64_t sizes[] = {m, p.n, p.k, p.matrices};
+  std::snprintf(text, sizeof text, "%s:%lldx%lldx%lld*%lld:%c%c%s%s:%u", dtype, static_cast<long long>(sizes[0]),
+                static_cast<long long>(sizes[1]), static_cast<long long>(sizes[2]),
+                static_cast<long long>(sizes[3]), p.a_column == 1 ? 'n' : 't', p.b_column == 1 ? 'n' : 't',
+                bias ? ":bias" : "", packed ? ":packed" : "", dvt::host->num_threads(dvt::host));
+  return text;
+}
+
 // ---- b packed: the host keeps a weight matrix in oneDNN's layout, or in that of our own loops
 
 // Types for which that is faster than every product of unpacked operands.
@@ -333,32 +361,46 @@ dvt_status run(dvt_device*, const dvt_call* call) {
   if constexpr (packable<T>) packed = packed_operand<T>(call, p);
   const Cut tile = !own_panels<T> && (packed.data || packed.by_tiles) ? cut(p, packed.panels) : cut(p, 16, 64);
   const int64_t work = tile.rows * tile.columns * (p.k + 1);
-  return for_each_chunk(
-      p.matrices * tile.tiles, uint64_t(work < 150'000 ? 150'000 / work + 1 : 1), [&](int64_t at) {
-        const int64_t matrix = at / tile.tiles, i = at % tile.tiles / tile.across * tile.rows,
-                      panel = at % tile.tiles % tile.across, j = panel * tile.columns;
-        int64_t a_offset, b_offset;
-        p.offsets(matrix, a_offset, b_offset);
-        gemm::Product<T, Out> one{least(tile.rows, p.m - i),
-                                  least(tile.columns, p.n - j),
-                                  p.k,
-                                  a + a_offset + i * p.a_row,
-                                  p.a_row,
-                                  p.a_column,
-                                  b + b_offset + j * p.b_column,
-                                  p.b_row,
-                                  p.b_column,
-                                  c + matrix * p.m * p.n + i * p.n + j,
-                                  p.n,
-                                  1,
-                                  bias ? bias + j : nullptr};
-        if constexpr (own_panels<T>)
-          one.panels = packed.data ? reinterpret_cast<const T*>(packed.data) + j * p.k : nullptr;
-        else if constexpr (packable<T>)
-          if (const char* const weights = panel_of(p, packed, panel, b); weights && panel_product(one, weights))
-            return true;
-        return one_product(one);
-      });
+  const auto all = [&](Engine engine) {
+    return for_each_chunk(
+        p.matrices * tile.tiles, uint64_t(work < 150'000 ? 150'000 / work + 1 : 1), [&](int64_t at) {
+          const int64_t matrix = at / tile.tiles, i = at % tile.tiles / tile.across * tile.rows,
+                        panel = at % tile.tiles % tile.across, j = panel * tile.columns;
+          int64_t a_offset, b_offset;
+          p.offsets(matrix, a_offset, b_offset);
+          gemm::Product<T, Out> one{least(tile.rows, p.m - i),
+                                    least(tile.columns, p.n - j),
+                                    p.k,
+                                    a + a_offset + i * p.a_row,
+                                    p.a_row,
+                                    p.a_column,
+                                    b + b_offset + j * p.b_column,
+                                    p.b_row,
+                                    p.b_column,
+                                    c + matrix * p.m * p.n + i * p.n + j,
+                                    p.n,
+                                    1,
+                                    bias ? bias + j : nullptr};
+          if constexpr (own_panels<T>)
+            one.panels = packed.data ? reinterpret_cast<const T*>(packed.data) + j * p.k : nullptr;
+          if constexpr (tunable<T, Out>)
+            if (engine != Engine::usual) return product_by(engine, one);
+          if constexpr (packable<T> && !own_panels<T>)
+            if (const char* const weights = panel_of(p, packed, panel, b); weights && panel_product(one, weights))
+              return true;
+          return one_product(one);
+        });
+  };
+  if constexpr (tunable<T, Out>)
+    if (autotunes() && p.m * p.n * p.k * p.matrices >= 64 * 64 * 64) {
+      static constexpr Engine engines[] = {Engine::own, Engine::openblas, Engine::onednn};
+      const char* const dtype = std::is_same_v<T, bf16> ? "bf16" : sizeof(T) == 8 ? "f64" : "f32";
+      return run_fastest(kind_of(dtype, p, bias, packed.data || packed.by_tiles), engines,
+                         [&](Engine engine) { return all(engine) == DVT_OK; })
+                 ? DVT_OK
+                 : DVT_OOM;
+    }
+  return all(Engine::usual);
 }
 
 template <dvt::Product (*product)(const dvt_call*), class T, class Out = T>
