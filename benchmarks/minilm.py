@@ -1,7 +1,10 @@
-"""MiniLM's forward against torch eager on the same weights in one run: python benchmarks/minilm.py [--device cpu]
+"""MiniLM's forward against torch eager and ONNX Runtime on the same weights in one run:
 
-Milliseconds per forward of batch x tokens, median of alternating runs. torch is the peer where it is installed; the
-aim is a ratio of at most 1.
+python benchmarks/minilm.py [--device cpu] [--seconds 6]
+
+Milliseconds per forward of batch x tokens, eager and compiled. The ratio is the time of the faster peer by that of the
+compiled function: above 1, dovetail is faster. Peers take part where they are installed. The contenders take turns
+of blocks of calls, with a pause before each, in which threads that spin after a call go to sleep.
 """
 
 from __future__ import annotations
@@ -9,7 +12,9 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import dovetail as dt
@@ -19,91 +24,131 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "minilm"))
 from model import MiniLM
 
 SHAPES = [(1, 16), (1, 128), (8, 128)]
+BLOCKS, PAUSE = 7, 0.15  # turns of each contender, and seconds before each
 
 
-def torch_forward(model: MiniLM):
-    """The same network in torch eager, from the same weights."""
+def torch_module(model: MiniLM):
+    """The same network in torch, from the same weights."""
     import torch
     import torch.nn.functional as F
 
-    torch.set_num_threads(dt._core.num_threads())
     w = {name: torch.from_numpy(np.asarray(value).copy()) for name, value in model.weights.items()}
-    heads, eps = model.config["num_attention_heads"], model.config["layer_norm_eps"]
+    heads, eps, width = (model.config[k] for k in ("num_attention_heads", "layer_norm_eps", "hidden_size"))
 
     def norm(x, name):
-        return F.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"], eps)
+        return F.layer_norm(x, (width,), w[f"{name}.weight"], w[f"{name}.bias"], eps)
 
     def linear(x, name):
         return F.linear(x, w[f"{name}.weight"], w[f"{name}.bias"])
 
+    class Module(torch.nn.Module):
+        def forward(self, ids, mask):
+            batch, tokens = ids.shape
+            e = "embeddings"
+            x = w[f"{e}.word_embeddings.weight"][ids] + w[f"{e}.position_embeddings.weight"][:tokens]
+            x = norm(x + w[f"{e}.token_type_embeddings.weight"][0], f"{e}.LayerNorm")
+            attend = mask.bool()[:, None, None, :]
+            for i in range(model.config["num_hidden_layers"]):
+                layer = f"encoder.layer.{i}"
+                q, k, v = (
+                    linear(x, f"{layer}.attention.self.{p}")
+                    .view(batch, tokens, heads, width // heads)
+                    .transpose(1, 2)
+                    for p in ("query", "key", "value")
+                )
+                y = F.scaled_dot_product_attention(q, k, v, attend).transpose(1, 2).reshape(batch, tokens, width)
+                x = norm(x + linear(y, f"{layer}.attention.output.dense"), f"{layer}.attention.output.LayerNorm")
+                y = F.gelu(linear(x, f"{layer}.intermediate.dense"))
+                x = norm(x + linear(y, f"{layer}.output.dense"), f"{layer}.output.LayerNorm")
+            keep = mask[..., None].float()
+            return F.normalize((x * keep).sum(1) / keep.sum(1), dim=-1)
+
+    return Module().eval()
+
+
+def peers(model: MiniLM, folder: Path) -> dict:
+    """By name, functions of ids and mask as NumPy arrays that return the embeddings."""
+    found: dict = {}
+    try:
+        import torch
+    except ImportError:
+        return found
+    threads = dt._core.num_threads()
+    torch.set_num_threads(threads)
+    module = torch_module(model)
+
     @torch.inference_mode()
-    def forward(ids, mask):
-        batch, tokens = ids.shape
-        e = "embeddings"
-        x = w[f"{e}.word_embeddings.weight"][ids] + w[f"{e}.position_embeddings.weight"][:tokens]
-        x = norm(x + w[f"{e}.token_type_embeddings.weight"][0], f"{e}.LayerNorm")
-        attend = mask.bool()[:, None, None, :]
-        for i in range(model.config["num_hidden_layers"]):
-            layer = f"encoder.layer.{i}"
-            q, k, v = (
-                linear(x, f"{layer}.attention.self.{p}").view(batch, tokens, heads, -1).transpose(1, 2)
-                for p in ("query", "key", "value")
-            )
-            y = F.scaled_dot_product_attention(q, k, v, attend).transpose(1, 2).reshape(batch, tokens, -1)
-            x = norm(x + linear(y, f"{layer}.attention.output.dense"), f"{layer}.attention.output.LayerNorm")
-            y = F.gelu(linear(x, f"{layer}.intermediate.dense"))
-            x = norm(x + linear(y, f"{layer}.output.dense"), f"{layer}.output.LayerNorm")
-        keep = mask[..., None].float()
-        return F.normalize((x * keep).sum(1) / keep.sum(1), dim=-1)
+    def by_torch(ids, mask):
+        return module(torch.from_numpy(ids), torch.from_numpy(mask)).numpy()
 
-    return forward, torch.from_numpy
+    found["torch"] = by_torch
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime
+    except ImportError:
+        return found
+    file, example = folder / "minilm.onnx", torch.ones((2, 16), dtype=torch.int64)
+    names = ["ids", "mask"]
+    how = {"opset_version": 17, "dynamic_axes": dict.fromkeys(names, {0: "batch", 1: "tokens"})}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the other exporter needs onnxscript
+        torch.onnx.export(module, (example, example), file, dynamo=False, input_names=names, **how)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    found["onnxruntime"] = lambda ids, mask: session.run(None, {"ids": ids, "mask": mask})[0]
+    return found
 
 
-def milliseconds(calls: list, seconds: float) -> list[float]:
-    """Medians of alternating calls, so that a drift of the machine's speed affects all equally."""
-    times: list[list[float]] = [[] for _ in calls]
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times[0]) < 5:
-        for i, call in enumerate(calls):
-            start = time.perf_counter()
-            call()
-            times[i].append((time.perf_counter() - start) * 1e3)
-    return [statistics.median(t) for t in times]
+def milliseconds(calls: dict, seconds: float) -> dict[str, float]:
+    """Medians of the calls in BLOCKS turns."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for name in list(calls) * BLOCKS:
+        time.sleep(PAUSE)
+        calls[name]()
+        end = time.perf_counter() + seconds / BLOCKS / len(calls)
+        while (start := time.perf_counter()) < end:
+            calls[name]()
+            times[name].append((time.perf_counter() - start) * 1e3)
+    return {name: statistics.median(t) for name, t in times.items()}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--seconds", type=float, default=6.0, help="per shape")
+    parser.add_argument("--seconds", type=float, default=10.0, help="per shape")
     options = parser.parse_args()
     model = MiniLM(options.device)
-    try:
-        peer, from_numpy = torch_forward(model)
-    except ImportError:
-        peer = None
-    print(
-        f"{'batch x tokens':>14} {'dovetail':>10} {'torch':>10}  ratio"
-        f"   (ms, {options.device}, {dt._core.num_threads()} threads)"
-    )
+    compiled = dt.compile(model.embed)
+    with tempfile.TemporaryDirectory() as folder:
+        others = peers(model, Path(folder))
+    print(f"ms on {options.device}, {dt._core.num_threads()} threads; torch and ONNX Runtime on the host")
+    print(f"{'batch x tokens':>14}", *(f"{name:>11}" for name in ("eager", "compiled", *others)), " ratio")
+    ratios = []
     for batch, tokens in SHAPES:
         rng = np.random.default_rng(0)
         ids, mask = rng.integers(0, 30000, (batch, tokens)), np.ones((batch, tokens), np.int64)
         a, m = dt.asarray(ids, device=options.device), dt.asarray(mask, device=options.device)
 
-        def ours(a=a, m=m):
-            model.embed(a, m)
+        def ours(function, a=a, m=m):
+            y = function(a, m)
             model.device.synchronize()
+            return y
 
-        calls = [ours]
-        if peer:
-            t, u = from_numpy(ids), from_numpy(mask)
-            np.testing.assert_allclose(model.embed(a, m).numpy(), peer(t, u).numpy(), atol=1e-4)
-            calls.append(lambda t=t, u=u: peer(t, u))
-        for call in calls:
-            call()
+        calls: dict = {"eager": lambda: ours(model.embed), "compiled": lambda: ours(compiled)}
+        want = np.asarray(calls["eager"]())
+        for name, other in others.items():
+            calls[name] = lambda other=other, ids=ids, mask=mask: other(ids, mask)
+        for call in calls.values():
+            np.testing.assert_allclose(np.asarray(call()), want, atol=1e-4)
         result = milliseconds(calls, options.seconds)
-        theirs = f"{result[1]:10.2f}  {result[0] / result[1]:5.2f}" if peer else f"{'-':>10}"
-        print(f"{f'{batch} x {tokens}':>14} {result[0]:10.2f} {theirs}")
+        line = [f"{f'{batch} x {tokens}':>14}", *(f"{t:11.2f}" for t in result.values())]
+        if others:
+            ratios.append(min(result[name] for name in others) / result["compiled"])
+            line.append(f"{ratios[-1]:6.2f}")
+        print(*line, flush=True)
+    if ratios:
+        print(f"geometric mean {statistics.geometric_mean(ratios):.2f}, the least {min(ratios):.2f}")
 
 
 if __name__ == "__main__":
