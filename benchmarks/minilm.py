@@ -2,9 +2,9 @@
 
 python benchmarks/minilm.py [--device cpu] [--seconds 6]
 
-Milliseconds per forward of batch x tokens, eager and compiled. The ratio is the time of the faster peer by that of the
-compiled function: above 1, dovetail is faster. Peers take part where they are installed. The contenders take turns
-of blocks of calls, with a pause before each, in which threads that spin after a call go to sleep.
+Milliseconds per forward of batch x tokens, eager and compiled. The ratio is the time of the faster peer by that of
+the compiled function: above 1, dovetail is faster. Peers take part where they are installed. The contenders take
+turns of blocks of calls, with a pause before each, in which threads that spin after a call go to sleep.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def peers(model: MiniLM, folder: Path) -> dict:
         return found
     file, example = folder / "minilm.onnx", torch.ones((2, 16), dtype=torch.int64)
     names = ["ids", "mask"]
-    how = {"opset_version": 17, "dynamic_axes": dict.fromkeys(names, {0: "batch", 1: "tokens"})}
+    how = {"opset_version": 17, "dynamic_axes": {name: {0: "batch", 1: "tokens"} for name in names}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the other exporter needs onnxscript
         torch.onnx.export(module, (example, example), file, dynamo=False, input_names=names, **how)
