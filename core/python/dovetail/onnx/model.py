@@ -1,0 +1,448 @@
+"""A loaded model: one program where all is static, else programs with nodes between them that run by themselves.
+
+The nodes are cut into steps. A *segment* is a run of nodes whose import is a trace, and so a Program; where a node
+cannot be traced, as the size of its result depends on elements, it is a step of its own, which runs eagerly. The
+plan begins as one segment and is cut when a trace comes to such a node.
+
+A segment has *variants*: a program each. One is made for the dtypes and numbers of axes of what comes in, for the
+sizes that its guards allow, and, where elements of an input decide about shapes (axes, k, pads), for the values of
+that input: its value guard. A call for which no variant is made imports the segment again, up to Limits.variants
+times; calls of further values run node by node, eagerly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+
+import dovetail as dt
+from dovetail import _core
+from dovetail._core import Array
+from dovetail._export import exported
+from dovetail._program import Program
+from dovetail._trace import Tracer
+from dovetail.onnx.importer import Importer, Opaque, Scope, deaths, names_used
+from dovetail.onnx.limits import Limits
+from dovetail.onnx.reader import Source
+from dovetail.onnx.values import DTYPES, STRING, Dynamic, NeedsValue, Sizes, constant, is_traced
+
+__all__ = ["Input", "Model"]
+
+_MOST_GUARDED = 4096  # bytes of an input whose values a program may be made for
+_BROKEN_GUARD = "it was made for"  # in what a Program raises for sizes that break its guards
+
+
+class Input(NamedTuple):
+    """An input of a model: its name, dtype, and sizes: integers, names, or None; shape None: any number of axes."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str | None, ...] | None
+    optional: bool = False
+
+
+class _Variant(NamedTuple):
+    kinds: tuple[Any, ...]
+    values: dict[str, tuple[Any, ...]]  # value guards: of inputs by name
+    program: Program
+    names: tuple[str, ...]  # of its arguments
+    outputs: tuple[str, ...]
+    host: dict[str, Any]  # results that no program computes: strings, absent optionals
+
+
+class _Cut(Exception):
+    """A trace came to a node that no program can hold."""
+
+    def __init__(self, index: int, why: str, needs: tuple[str, ...] = ()):
+        super().__init__(why)
+        self.index, self.why, self.needs = index, why, needs
+
+
+class _Step:
+    """Nodes first to last of the main graph. why: they run eagerly; None: by programs."""
+
+    def __init__(self, first: int, last: int, why: str | None = None):
+        self.first, self.last, self.why = first, last, why
+        self.variants: list[_Variant] = []
+        self.guarded: set[str] = set()  # inputs whose values decide about shapes
+
+
+class Model:
+    """An ONNX model, called like the function that it is. dovetail.onnx.load makes it.
+
+    By name it returns a dict, model(ids=ids, mask=mask)["logits"]; by position a tuple. Arrays may be NumPy's. It
+    runs on the device that load was given.
+    """
+
+    def __init__(self, source: Source, device: Any, limits: Limits, values: dict[str, Any]):
+        self._source, self._limits = source, limits
+        self.device = device
+        graph = source.model.graph
+        self.name = source.name
+        self._nodes = _needed(list(graph.node), [o.name for o in graph.output])
+        self._initial: dict[str, Any] = {}
+        self._given = {name: constant(np.asarray(v)) for name, v in values.items()}
+        initializers = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+        self._ports = {port.name: port for port in graph.input}
+        for name in values:
+            if name not in self._ports:
+                raise ValueError(f"[{self.name}] values: there is no input {name!r}: expected some of "
+                                 f"{', '.join(self._ports)}")  # fmt: skip
+        self.inputs: tuple[Input, ...] = tuple(
+            _input(port, port.name in initializers)
+            for port in graph.input
+            if port.name not in self._given and (source.model.ir_version < 4) * (port.name in initializers) == 0
+        )
+        self.outputs: tuple[str, ...] = tuple(o.name for o in graph.output)
+        self._steps = [_Step(0, len(self._nodes))] if self._nodes else []
+        self._program: Program | None = None
+        self._why = ""
+        with device:
+            self._load()
+
+    # ---- the program
+
+    @property
+    def program(self) -> Program:
+        """The model as one Program: for dovetail.compile, and to save. Raises ValueError with what prevents it."""
+        if self._program is None:
+            raise ValueError(f"[{self.name}] is no single program: {self._why}")
+        return self._program
+
+    def save(self, path: Any) -> None:
+        """Writes the program as a .dvt file. Raises ValueError where the model is no single program."""
+        self.program.save(path)
+
+    def __repr__(self) -> str:
+        lines = [f"model {self.name} on {self.device}: {len(self._nodes)} nodes"]
+        for step in self._steps:
+            where = f"nodes {step.first} to {step.last - 1}" if step.last - step.first > 1 else f"node {step.first}"
+            if step.why is None:
+                lines.append(f"  {where}: {len(step.variants)} program{'s' * (len(step.variants) != 1)}")
+            else:
+                lines.append(f"  {where} {self._nodes[step.first].op_type}: eager, as {step.why}")
+        return "\n".join(lines)
+
+    def _load(self) -> None:
+        """Constants, and the program if sizes and values of the inputs are not needed for it."""
+        graph = self._source.model.graph
+        importer = Importer(self._source, self._limits)
+        for t in graph.initializer:
+            self._initial[t.name] = self._source.constant(t)
+        for t in graph.sparse_initializer:
+            self._initial[t.values.name] = importer.sparse(t)
+        self._initial |= self._given
+        free = [port for port in self.inputs if not port.optional]
+        if not self._nodes:
+            self._steps = [_Step(0, 0)]
+        odd = [p.name for p in free if p.shape is None or p.dtype not in _core.dtypes]
+        if odd:
+            self._why = f"the type of input {odd[0]!r} is known when it is called; export it with a tensor's shape"
+            return
+        specs = {port.name: dt.spec(port.shape or (), port.dtype) for port in free}
+        step = self._steps[0]
+        try:
+            variant = self._traced(step, specs, [*specs], None)
+        except _Cut as cut:
+            if cut.needs:
+                self._why = (
+                    f"node {cut.index} {self._nodes[cut.index].op_type} computes shapes from elements of the input "
+                    f"{cut.needs[0]!r}; dovetail.onnx.load(path, values={{{cut.needs[0]!r}: ...}}) makes it for these"
+                )
+            else:
+                self._cut(step, cut.index, cut.why)
+                self._why = f"node {cut.index} {self._nodes[cut.index].op_type} runs by itself, as {cut.why}"
+            return
+        if variant is None:
+            self._why = "it looks at sizes of its inputs that are known when it is called; export it with fixed sizes"
+        elif variant.host:
+            self._why = f"output {next(iter(variant.host))!r} is no tensor of numbers"
+        else:
+            step.variants.append(variant)
+            self._program = variant.program
+
+    # ---- calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The outputs: a dict for arguments by name, a tuple for arguments by position.
+
+        Raises TypeError for arguments that are missing or unknown, ValueError for shapes that the model does not
+        take. Results are dovetail's arrays; strings are NumPy's, sequences lists, absent optionals None.
+        """
+        given = self._arguments(args, kwargs)
+        leaves = [x for v in given.values() for x in (v if isinstance(v, list) else [v])]
+        if any(isinstance(x, Tracer) for x in leaves):
+            return self._result(self.program(*(given[port.name] for port in self.inputs if not port.optional)), kwargs)
+        with self.device:
+            values = self._run({name: self._value(name, v) for name, v in given.items()})
+        return self._result(tuple(values[name] for name in self.outputs), kwargs)
+
+    def _result(self, results: Any, kwargs: dict[str, Any]) -> Any:
+        return dict(zip(self.outputs, results)) if kwargs else tuple(results)
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        names = [port.name for port in self.inputs]
+        if len(args) > len(names) or (args and kwargs):
+            raise TypeError(
+                f"[{self.name}] got {len(args)} arguments and {len(kwargs)} by name, expected {len(names)} by position "
+                f"or by name: {', '.join(names)}"
+            )
+        given = dict(zip(names, args)) | kwargs
+        unknown = [name for name in given if name not in names]
+        missing = [p.name for p in self.inputs if p.name not in given and not p.optional]
+        if unknown or missing:
+            what = f"there is no input {unknown[0]!r}" if unknown else f"input {missing[0]!r} is missing"
+            raise TypeError(f"[{self.name}] {what}: expected {', '.join(names)}")
+        return given
+
+    def _value(self, name: str, x: Any) -> Any:
+        """An argument on the device, checked against what the model says of it."""
+        if x is None:
+            return None
+        if isinstance(x, (list, tuple)):
+            return [self._value("", part) for part in x]
+        if isinstance(x, Array):
+            x = x if x.device == self.device else x.to_device(self.device)
+        else:
+            x = constant(x)
+        port = next((p for p in self.inputs if p.name == name), None)
+        if port is None or port.shape is None or isinstance(x, np.ndarray):
+            return x
+        fits = x.ndim == len(port.shape) and all(not isinstance(m, int) or m == n for m, n in zip(port.shape, x.shape))
+        if port.dtype in _core.dtypes and x.dtype.name != port.dtype:
+            raise TypeError(f"[{self.name}] input {name!r} is {x.dtype}, expected {port.dtype}; astype it")
+        if not fits:
+            raise ValueError(f"[{self.name}] input {name!r} has shape {x.shape}, expected {port.shape}")
+        return x
+
+    def _run(self, given: dict[str, Any]) -> dict[str, Any]:
+        """All values that are alive at the end."""
+        values = {**self._initial, **given}
+        i = 0
+        while i < len(self._steps):
+            step = self._steps[i]
+            try:
+                made = self._eager(step, values) if step.why is not None else self._by_program(step, values)
+            except _Cut as cut:
+                self._cut(step, cut.index, cut.why)
+                continue
+            values.update(made)
+            i += 1
+            if i < len(self._steps):
+                alive = self._read_after(step.last)
+                values = {name: v for name, v in values.items() if name in alive or name in self._initial}
+        return values
+
+    def _cut(self, step: _Step, index: int, why: str) -> None:
+        """The node `index` becomes a step of its own."""
+        at = self._steps.index(step)
+        parts = [_Step(step.first, index), _Step(index, index + 1, why), _Step(index + 1, step.last)]
+        self._steps[at : at + 1] = [part for part in parts if part.first < part.last]
+
+    def _eager(self, step: _Step, values: dict[str, Any]) -> dict[str, Any]:
+        scope = Scope(None, self._source.opsets)
+        scope.values.update(values)
+        nodes = self._nodes[step.first : step.last]
+        keep = self._read_after(step.last)
+        importer = Importer(self._source, self._limits)
+        importer.run(nodes, scope, step.first, deaths(nodes, keep))
+        return {name: scope.values[name] for name in self._written(step) if name in scope.values}
+
+    # ---- programs
+
+    def _by_program(self, step: _Step, values: dict[str, Any]) -> dict[str, Any]:
+        names = self._read_by(step, values)
+        kinds = tuple((name, _kind(values[name])) for name in names)
+        for variant in step.variants:
+            if variant.kinds == kinds and all(_key(values[n]) == key for n, key in variant.values.items()):
+                try:
+                    results = variant.program(*(values[n] for n in variant.names), device=self.device)
+                except ValueError as error:
+                    if _BROKEN_GUARD in str(error):
+                        continue
+                    raise
+                return dict(zip(variant.outputs, results)) | variant.host
+        if len(step.variants) >= self._limits.variants:
+            return self._eager(step, values)
+        made = self._traced(step, values, names, kinds)
+        if made is None:  # a size that cannot be symbolic
+            return self._eager(step, values)
+        step.variants.append(made)
+        results = made.program(*(values[n] for n in made.names), device=self.device)
+        return dict(zip(made.outputs, results)) | made.host
+
+    def _traced(self, step: _Step, values: dict[str, Any], names: list[str], kinds: Any) -> _Variant | None:
+        """A variant for these values, or specs. Raises _Cut at a node that it cannot hold."""
+        while True:
+            try:
+                return self._trace_once(step, values, names, kinds)
+            except _Cut as cut:
+                needs = set(cut.needs)
+                small = needs and kinds is not None and all(_is_small(values[n]) for n in needs)
+                if not small or needs <= step.guarded:
+                    raise
+                step.guarded |= needs
+
+    def _trace_once(self, step: _Step, values: dict[str, Any], names: list[str], kinds: Any) -> _Variant | None:
+        guarded = {n: _key(values[n]) for n in names if n in step.guarded and kinds is not None}
+        host = [n for n in names if _is_host(values[n])]
+        arguments = [n for n in names if n not in guarded and n not in host]
+        importer = Importer(self._source, self._limits)
+        scope = Scope(None, self._source.opsets)
+        scope.values.update(self._initial)
+        scope.values.update({n: values[n] for n in guarded})
+        scope.values.update({n: None if values[n] is None else Opaque() for n in host})
+        outputs = self._written(step) if kinds is not None else list(self.outputs)
+        left: dict[str, Any] = {}
+
+        def import_(*given: Any) -> tuple[Any, ...]:
+            scope.values.update(zip(arguments, given))
+            nodes = self._nodes[step.first : step.last]
+            importer.run(nodes, scope, step.first)
+            results = {n: scope.values[n] for n in outputs}
+            left.update({n: v for n, v in results.items() if v is None or isinstance(v, np.ndarray)})
+            if any(isinstance(v, Opaque) for v in results.values()):
+                raise Dynamic("it takes strings, which are on the host")
+            return tuple(_result(v) for n, v in results.items() if n not in left)
+
+        import_.__qualname__ = self._source.model.graph.name or self.name
+        marks = {n: self._marks(n, values[n]) for n in arguments}
+        try:
+            program = exported(import_, arguments, [values[n] for n in arguments], marks if kinds is not None else None)
+        except NeedsValue as need:
+            needs = self._sources(need.names, step, importer.at, names)
+            raise _Cut(importer.at, "elements that are known only when it runs decide about shapes", needs) from None
+        except Dynamic as why:
+            raise _Cut(max(importer.at, 0), str(why)) from None
+        if kinds is None and _has_pinned_sizes(program):
+            return None
+        return _Variant(
+            kinds or tuple((n, _kind_of_spec(values[n])) for n in names), guarded, program, tuple(arguments),
+            tuple(n for n in outputs if n not in left), left,
+        )  # fmt: skip
+
+    def _marks(self, name: str, value: Any) -> Any:
+        """Which sizes of an argument may differ from call to call, as dovetail.export's `dynamic` has it."""
+        if isinstance(value, list):
+            return True
+        port = next((p for p in self.inputs if p.name == name), None)
+        if port is None or port.shape is None:
+            return True
+        return {axis: n if isinstance(n, str) else True for axis, n in enumerate(port.shape) if not isinstance(n, int)}
+
+    def _sources(self, names: Sequence[str], step: _Step, index: int, inputs: Sequence[str]) -> tuple[str, ...]:
+        """Of a step's inputs those from which the values `names`, which node `index` reads, follow."""
+        wanted, found = set(names), set()
+        for i in range(index, step.first - 1, -1):
+            node = self._nodes[i]
+            if i < index and wanted & set(node.output):
+                wanted |= names_used(node)
+        found = wanted & set(inputs)
+        return tuple(n for n in inputs if n in found)
+
+    # ---- which values
+
+    def _read_by(self, step: _Step, values: dict[str, Any]) -> list[str]:
+        """The names that a step reads, but for constants."""
+        if step.first == 0 and step.last == len(self._nodes):
+            return [p.name for p in self.inputs if p.name in values and (not p.optional or self._is_given(p, values))]
+        used: set[str] = set()
+        for node in self._nodes[step.first : step.last]:
+            used |= names_used(node)
+        written = {n for node in self._nodes[step.first : step.last] for n in node.output}
+        return [n for n in values if n in used - written and values[n] is not self._initial.get(n, self)]
+
+    def _is_given(self, port: Input, values: dict[str, Any]) -> bool:
+        return values[port.name] is not self._initial.get(port.name, self)
+
+    def _read_after(self, index: int) -> set[str]:
+        used = set(self.outputs)
+        for node in self._nodes[index:]:
+            used |= names_used(node)
+        return used
+
+    def _written(self, step: _Step) -> list[str]:
+        """The names that a step makes and that are read behind it; outputs that are inputs or constants at its end."""
+        after = self._read_after(step.last)
+        made = dict.fromkeys(n for node in self._nodes[step.first : step.last] for n in node.output if n in after)
+        if step.last == len(self._nodes) and step.first == 0:
+            return list(dict.fromkeys(self.outputs))
+        return list(made)
+
+
+def _needed(nodes: list[onnx.NodeProto], outputs: list[str]) -> list[onnx.NodeProto]:
+    """The nodes on which an output depends."""
+    wanted, kept = set(outputs), []
+    for node in reversed(nodes):
+        if wanted & set(node.output):
+            kept.append(node)
+            wanted |= names_used(node)
+    return kept[::-1]
+
+
+def _input(port: onnx.ValueInfoProto, optional: bool) -> Input:
+    which = port.type.WhichOneof("value")
+    if which != "tensor_type":
+        return Input(port.name, (which or "unknown").removesuffix("_type"), None, optional)
+    tensor = port.type.tensor_type
+    dtype = "string" if tensor.elem_type == STRING else DTYPES.get(tensor.elem_type, "unknown")
+    if not tensor.HasField("shape"):
+        return Input(port.name, dtype, None, optional)
+    return Input(port.name, dtype, tuple(map(_size, tensor.shape.dim)), optional)
+
+
+def _size(dim: Any) -> int | str | None:
+    if dim.WhichOneof("value") == "dim_value":
+        return dim.dim_value if dim.dim_value >= 0 else None
+    return dim.dim_param if dim.dim_param.isidentifier() else None
+
+
+def _result(value: Any) -> Any:
+    if isinstance(value, Sizes):
+        return value.array()
+    return list(map(_result, value)) if isinstance(value, list) else value
+
+
+def _kind(value: Any) -> Any:
+    """What programs are made for, besides sizes."""
+    if isinstance(value, list):
+        return ("sequence", *map(_kind, value))
+    if value is None or isinstance(value, np.ndarray):
+        return type(value).__name__
+    return value.dtype.name, value.ndim
+
+
+def _kind_of_spec(spec: Any) -> Any:
+    return spec.dtype.name, len(spec.shape)
+
+
+def _key(value: Any) -> tuple[Any, ...]:
+    """The elements of a small array, bit by bit."""
+    x = np.asarray(value)
+    return x.shape, x.dtype.name, x.tobytes()
+
+
+def _is_small(value: Any) -> bool:
+    return isinstance(value, Array) and not is_traced(value) and value.nbytes <= _MOST_GUARDED
+
+
+def _is_host(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_is_host, value))
+    return value is None or isinstance(value, np.ndarray)
+
+
+def _has_pinned_sizes(program: Program) -> bool:
+    """Whether a guard fixes a size that the trace has chosen, as nothing was known of it."""
+    import json
+
+    described = json.loads(program.text())
+    numbers = described.get("numbers", [])
+    for guard in described.get("guards", []):
+        kind, a, b = guard[:3]
+        if kind in ("equal", "same") and a != b and (not isinstance(numbers[a], list) or not isinstance(numbers[b], list)):
+            return True
+    return False
