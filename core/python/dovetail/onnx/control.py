@@ -46,7 +46,7 @@ def _in_graph(run: Any, *args: Any) -> Any:
     except NeedsValue:
         raise Dynamic("a subgraph reads elements") from None
     except TypeError as error:
-        raise Dynamic(f"its subgraphs do not keep types: {error}") from None
+        raise Dynamic("the results of its subgraphs differ in type or shape") from error
 
 
 @onnx_op("If", numbers=(0,))

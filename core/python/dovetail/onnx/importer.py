@@ -8,7 +8,6 @@ What would be larger than its operands is not folded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -56,21 +55,21 @@ class Scope:
         return Scope(self, self.opsets, self.attributes)
 
 
-def _call(run: Callable[[], Any]) -> Any:
-    return run()
+_call = compile("run()", "", "eval")
 
 
-def _placed(file: str, line: int) -> Callable[[Callable[[], Any]], Any]:
-    """A function that calls what it is given, from this place in the model: programs note it with their nodes."""
-    return FunctionType(_call.__code__.replace(co_filename=file, co_firstlineno=line - 1), {})
+def _placed(file: str, number: int, run: Callable[[], Any]) -> None:
+    """run(), called from this place in the model, as "m.onnx:17" for node 17: programs note it with their nodes."""
+    exec(_call.replace(co_filename=file, co_firstlineno=number), {"run": run})
 
 
 class Importer:
     """One pass over nodes of a model, within a budget."""
 
-    def __init__(self, source: Source, limits: Limits):
+    def __init__(self, source: Source, limits: Limits, numbers: Sequence[int], folds: bool = True):
         self.source = source
         self.budget = Budget(limits, source.name)
+        self.numbers, self.folds = numbers, folds  # of the main graph's nodes in the file
         self.at = -1  # the node of the main graph
 
     # ---- graphs
@@ -83,7 +82,7 @@ class Importer:
                 self.node(proto, scope)
             else:
                 self.at = first + i
-                _placed(self.source.name, self.at + 1)(lambda p=proto: self.node(p, scope))
+                _placed(self.source.name, self.numbers[self.at], lambda p=proto: self.node(p, scope))
             for name in dies[i] if dies else ():
                 scope.values.pop(name, None)
 
@@ -185,7 +184,7 @@ class Importer:
 
     def _folded(self, handler: Handler, node: Node, values: list[Any]) -> Any:
         """The results of a node without unknown operands, if they are not larger than these."""
-        if node.op.startswith(("Random", "Bernoulli", "Multinomial")):
+        if node.op.startswith(("Random", "Bernoulli", "Multinomial")) or (values and not self.folds):
             return None
         given = sum(map(_bytes, values))
         if (handler.may_grow or given > _SMALL) and not any(isinstance(v, np.ndarray) for v in values):
@@ -214,7 +213,7 @@ class Importer:
 
     def _place(self, proto: NodeProto) -> str:
         name = proto.name or next(filter(None, proto.output), "")
-        return f"node {self.at} {name!r}" if self.at >= 0 else f"node {name!r}"
+        return f"node {self.numbers[self.at]} {name!r}" if self.at >= 0 else f"node {name!r}"
 
     def _named(self, error: Exception, proto: NodeProto, domain: str) -> Exception:
         """The error with the node's name, once."""

@@ -77,12 +77,14 @@ class Model:
     runs on the device that load was given.
     """
 
-    def __init__(self, source: Source, device: Any, limits: Limits, values: dict[str, Any]):
-        self._source, self._limits = source, limits
+    def __init__(self, source: Source, device: Any, limits: Limits, values: dict[str, Any], folds: bool = True):
+        self._source, self._limits, self._folds = source, limits, folds
         self.device = device
         graph = source.model.graph
         self.name = source.name
-        self._nodes = _needed(list(graph.node), [o.name for o in graph.output])
+        needed = _needed(list(graph.node), [o.name for o in graph.output])
+        self._numbers = [i for i, _ in needed]  # in the file
+        self._nodes = [node for _, node in needed]
         self._initial: dict[str, Any] = {}
         self._given = {name: constant(np.asarray(v)) for name, v in values.items()}
         initializers = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
@@ -119,7 +121,8 @@ class Model:
     def __repr__(self) -> str:
         lines = [f"model {self.name} on {self.device}: {len(self._nodes)} nodes"]
         for step in self._steps:
-            where = f"nodes {step.first} to {step.last - 1}" if step.last - step.first > 1 else f"node {step.first}"
+            first, last = self._numbers[step.first : step.last][:1] or [0], self._numbers[step.first : step.last][-1:] or [0]
+            where = f"nodes {first[0]} to {last[0]}" if first != last else f"node {first[0]}"
             if step.why is None:
                 lines.append(f"  {where}: {len(step.variants)} program{'s' * (len(step.variants) != 1)}")
             else:
@@ -129,7 +132,7 @@ class Model:
     def _load(self) -> None:
         """Constants, and the program if sizes and values of the inputs are not needed for it."""
         graph = self._source.model.graph
-        importer = Importer(self._source, self._limits)
+        importer = self._importer()
         for t in graph.initializer:
             self._initial[t.name] = self._source.constant(t)
         for t in graph.sparse_initializer:
@@ -149,12 +152,12 @@ class Model:
         except _Cut as cut:
             if cut.needs:
                 self._why = (
-                    f"node {cut.index} {self._nodes[cut.index].op_type} computes shapes from elements of the input "
+                    f"node {self._numbers[cut.index]} {self._nodes[cut.index].op_type} computes shapes from elements of the input "
                     f"{cut.needs[0]!r}; dovetail.onnx.load(path, values={{{cut.needs[0]!r}: ...}}) makes it for these"
                 )
             else:
                 self._cut(step, cut.index, cut.why)
-                self._why = f"node {cut.index} {self._nodes[cut.index].op_type} runs by itself, as {cut.why}"
+                self._why = f"node {self._numbers[cut.index]} {self._nodes[cut.index].op_type} runs by itself, as {cut.why}"
             return
         if variant is None:
             self._why = "it looks at sizes of its inputs that are known when it is called; export it with fixed sizes"
@@ -163,6 +166,9 @@ class Model:
         else:
             step.variants.append(variant)
             self._program = variant.program
+
+    def _importer(self) -> Importer:
+        return Importer(self._source, self._limits, self._numbers, self._folds)
 
     # ---- calls
 
@@ -247,9 +253,9 @@ class Model:
         scope.values.update(values)
         nodes = self._nodes[step.first : step.last]
         keep = self._read_after(step.last)
-        importer = Importer(self._source, self._limits)
+        importer = self._importer()
         importer.run(nodes, scope, step.first, deaths(nodes, keep))
-        return {name: scope.values[name] for name in self._written(step) if name in scope.values}
+        return {name: scope.get(name) for name in self._written(step)}
 
     # ---- programs
 
@@ -290,7 +296,7 @@ class Model:
         guarded = {n: _key(values[n]) for n in names if n in step.guarded and kinds is not None}
         host = [n for n in names if _is_host(values[n])]
         arguments = [n for n in names if n not in guarded and n not in host]
-        importer = Importer(self._source, self._limits)
+        importer = self._importer()
         scope = Scope(None, self._source.opsets)
         scope.values.update(self._initial)
         scope.values.update({n: values[n] for n in guarded})
@@ -302,7 +308,7 @@ class Model:
             scope.values.update(zip(arguments, given))
             nodes = self._nodes[step.first : step.last]
             importer.run(nodes, scope, step.first)
-            results = {n: scope.values[n] for n in outputs}
+            results = {n: scope.get(n) for n in outputs}
             left.update({n: v for n, v in results.items() if v is None or isinstance(v, np.ndarray)})
             if any(isinstance(v, Opaque) for v in results.values()):
                 raise Dynamic("it takes strings, which are on the host")
@@ -373,12 +379,12 @@ class Model:
         return list(made)
 
 
-def _needed(nodes: list[onnx.NodeProto], outputs: list[str]) -> list[onnx.NodeProto]:
-    """The nodes on which an output depends."""
+def _needed(nodes: list[onnx.NodeProto], outputs: list[str]) -> list[tuple[int, onnx.NodeProto]]:
+    """The nodes on which an output depends, with their numbers."""
     wanted, kept = set(outputs), []
-    for node in reversed(nodes):
+    for i, node in reversed([*enumerate(nodes)]):
         if wanted & set(node.output):
-            kept.append(node)
+            kept.append((i, node))
             wanted |= names_used(node)
     return kept[::-1]
 

@@ -1,0 +1,39 @@
+"""onnx.backend.test on each device: what passes, and a list of what does not, with reasons."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("onnx")
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import suite  # noqa: E402
+
+sys.path.remove(str(HERE))
+
+# {device: {case: [status, reason]}}; "any": on every device
+NOT_PASSED = json.loads((HERE / "not_passed.json").read_text())
+CASES = 2033
+
+
+@pytest.mark.parametrize("device", ["cpu:0", "sim:0"])
+def test_the_suite(device):
+    expected = NOT_PASSED["any"] | NOT_PASSED[device]
+    made = dict(suite.results("dovetail", device))
+    assert len(made) >= CASES
+    failed = {name: result for name, result in made.items() if result.status != "pass"}
+    news = {name: f"{r.status}: {r.why}" for name, r in failed.items() if expected.get(name, [""])[0] != r.status}
+    assert not news, "cases that are not in not_passed.json, or fail otherwise"
+    assert not expected.keys() - failed.keys(), "cases of not_passed.json that pass: take them out"
+
+
+@pytest.mark.slow
+def test_more_cases_pass_than_by_onnxruntime():
+    pytest.importorskip("onnxruntime")
+    ours, theirs = (
+        sum(result.status == "pass" for _, result in suite.results(who)) for who in ("dovetail", "onnxruntime")
+    )
+    assert ours >= 2005
+    assert ours > theirs
