@@ -19,7 +19,9 @@ from typing import Any
 
 try:
     import onnx as _onnx  # noqa: F401
-except ImportError as error:
+except ModuleNotFoundError as error:
+    if error.name != "onnx":
+        raise
     raise ImportError(
         '[onnx] the package onnx is not installed: python -m pip install "dovetail-runtime[onnx]"', name="onnx"
     ) from error

@@ -5,7 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-__all__ = ["Budget", "Limits"]
+__all__ = ["Budget", "LimitError", "Limits"]
+
+
+class LimitError(ValueError):
+    """An import goes beyond its limits."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,12 @@ class Budget:
     def visit(self) -> None:
         self.nodes += 1
         if self.nodes > self.limits.nodes:
-            raise ValueError(
+            raise LimitError(
                 f"[{self.model}] the import visits more than {self.limits.nodes} nodes, loops unrolled; allow more "
                 f"with limits=dovetail.onnx.Limits(nodes={self.limits.nodes * 10})"
             )
         if time.monotonic() > self.end:
-            raise ValueError(
+            raise LimitError(
                 f"[{self.model}] the import takes longer than {self.limits.seconds:g} s; allow more with "
                 f"limits=dovetail.onnx.Limits(seconds={self.limits.seconds * 10:g})"
             )
@@ -53,7 +57,7 @@ class Budget:
     def enter(self) -> None:
         self.depth += 1
         if self.depth > self.limits.depth:
-            raise ValueError(
+            raise LimitError(
                 f"[{self.model}] subgraphs and functions are nested more than {self.limits.depth} deep; inline them, "
                 f"or allow more with limits=dovetail.onnx.Limits(depth={self.limits.depth * 2})"
             )

@@ -12,7 +12,9 @@ times; calls of further values run node by node, eagerly.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +27,7 @@ from dovetail._export import exported
 from dovetail._program import Program
 from dovetail._trace import Tracer
 from dovetail.onnx.importer import Importer, Opaque, Scope, deaths, names_used
-from dovetail.onnx.limits import Limits
+from dovetail.onnx.limits import LimitError, Limits
 from dovetail.onnx.reader import Source
 from dovetail.onnx.values import DTYPES, STRING, Dynamic, NeedsValue, Sizes, constant, is_traced
 
@@ -158,6 +160,11 @@ class Model:
             else:
                 self._cut(step, cut.index, cut.why)
                 self._why = f"node {self._numbers[cut.index]} {self._nodes[cut.index].op_type} runs by itself, as {cut.why}"
+            return
+        except (ValueError, IndexError) as error:
+            if isinstance(error, LimitError) or not _names_chosen_sizes(str(error)):
+                raise
+            self._why = f"its sizes are known when it is called; export it with fixed sizes ({error})"
             return
         if variant is None:
             self._why = "it looks at sizes of its inputs that are known when it is called; export it with fixed sizes"
@@ -377,6 +384,14 @@ class Model:
         if step.last == len(self._nodes) and step.first == 0:
             return list(dict.fromkeys(self.outputs))
         return list(made)
+
+
+def _names_chosen_sizes(message: str) -> bool:
+    """Whether an error is about sizes that the trace has chosen, as nothing was known of them."""
+    from dovetail._function_trace import trace_sizes
+
+    chosen = {str(n) for n in islice(trace_sizes(), 64)}
+    return bool(chosen & set(re.findall(r"\d+", message)))
 
 
 def _needed(nodes: list[onnx.NodeProto], outputs: list[str]) -> list[tuple[int, onnx.NodeProto]]:
