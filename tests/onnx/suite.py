@@ -3,8 +3,8 @@
 python tests/onnx/suite.py dovetail --device sim:0 -k resize -o results.json
 python tests/onnx/suite.py onnxruntime
 
-prints each case that does not pass and why, as wrong (another result), unsupported (NotImplementedError), error (any
-other exception), crash or timeout, and writes the results. `reference` and `onnxruntime` run the same cases by these.
+prints each case that does not pass and why, as wrong (another result), unsupported (NotImplementedError), error
+(any other exception), crash or timeout, and writes the results. `reference` and `onnxruntime` run the cases by these.
 """
 
 from __future__ import annotations
@@ -122,7 +122,9 @@ def by_onnxruntime(device: str, variants: int = 0) -> Callable[..., list[Any]]:
     options.intra_op_num_threads, options.log_severity_level = 1, 4
 
     def run(model: onnx.ModelProto, given: list[Any]) -> list[Any]:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
         kinds = {port.name: port.type.tensor_type.elem_type for port in model.graph.input}
 
         def fed(name: str, x: Any) -> Any:
@@ -142,7 +144,11 @@ def by_onnxruntime(device: str, variants: int = 0) -> Callable[..., list[Any]]:
 
 def _viewed(value: Any, port: onnx.ValueInfoProto) -> Any:
     kind = port.type.tensor_type.elem_type
-    if not isinstance(value, np.ndarray) or not port.type.HasField("tensor_type") or kind == onnx.TensorProto.STRING:
+    if (
+        not isinstance(value, np.ndarray)
+        or not port.type.HasField("tensor_type")
+        or kind == onnx.TensorProto.STRING
+    ):
         return value
     wanted = onnx.helper.tensor_dtype_to_np_dtype(kind)
     return value.view(wanted) if wanted != value.dtype and wanted.itemsize == value.dtype.itemsize else value

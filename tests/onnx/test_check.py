@@ -1,9 +1,8 @@
 """dovetail.onnx.check and register."""
 
+import dovetail as dt
 import numpy as np
 import pytest
-
-import dovetail as dt
 
 onnx = pytest.importorskip("onnx")
 import dovetail.onnx  # noqa: E402
@@ -39,7 +38,9 @@ def test_a_report_of_ops_and_kernels(home):
 
 
 def test_ops_by_definition():
-    report = dovetail.onnx.check(model("g (float[2, 3] x, int64[2] t) => (float y) { y = NegativeLogLikelihoodLoss (x, t) }"))
+    report = dovetail.onnx.check(
+        model("g (float[2, 3] x, int64[2] t) => (float y) { y = NegativeLogLikelihoodLoss (x, t) }")
+    )
     assert [row.by for row in report.rows] == ["function"]
 
 
@@ -58,7 +59,9 @@ def test_all_problems_at_once():
 
 def test_ops_within_subgraphs_are_checked():
     proto = model("""g (float[b] x, bool c) => (float[b] z) {
-      z = If (c) <then_branch = t () => (float[b] p) { p = com.acme.Foo (x) }, else_branch = e () => (float[b] q) { q = Abs (x) }>
+      z = If (c) <
+        then_branch = t () => (float[b] p) { p = com.acme.Foo (x) }, else_branch = e () => (float[b] q) { q = Abs (x) }
+      >
     }""")
     assert [row.op for row in dovetail.onnx.check(proto).rows if row.by == "missing"] == ["com.acme.Foo"]
 

@@ -19,7 +19,8 @@ def model(text, head=HEAD):
     return onnx.parser.parse_model(head + text)
 
 
-def with_external(location, data=np.arange(4, dtype="float32"), **more):
+def with_external(location, **more):
+    data = np.arange(4, dtype="float32")
     proto = model("g (float[4] x) => (float[4] y) { y = Add (x, w) }")
     t = proto.graph.initializer.add()
     t.name, t.data_type, t.data_location = "w", 1, onnx.TensorProto.EXTERNAL
@@ -92,9 +93,9 @@ def test_external_data_that_does_not_fit(tmp_path):
         load(saved(tmp_path, with_external("w.bin", offset=8, length=16)))
     with pytest.raises(ValueError, match="expected integers"):
         load(saved(tmp_path, with_external("w.bin", offset="x")))
-    with pytest.raises(ValueError, match="offset|from byte"):
+    with pytest.raises(ValueError, match=r"offset|from byte"):
         load(saved(tmp_path, with_external("w.bin", offset=-4, length=16)))
-    with pytest.raises(FileNotFoundError, match="'v.bin' is not in .*; copy it there with the model"):
+    with pytest.raises(FileNotFoundError, match=r"'v.bin' is not in .*; copy it there with the model"):
         load(saved(tmp_path, with_external("v.bin")))
     with pytest.raises(ValueError, match="of a model that is no file; load it from its path"):
         load(with_external("w.bin"))
@@ -117,20 +118,32 @@ def test_what_is_no_model(tmp_path):
 
 def test_an_opset_of_tomorrow():
     proto = model("g (float[n] x) => (float[n] y) { y = Abs (x) }", '<ir_version: 9, opset_import: ["" : 99]>\n')
-    with pytest.raises(ValueError, match=r"opset 99 of ai.onnx is newer than 28, .*pip install -U dovetail-runtime"):
+    with pytest.raises(
+        ValueError, match=r"opset 99 of ai.onnx is newer than 28, .*pip install -U dovetail-runtime"
+    ):
         load(proto)
 
 
 def test_an_error_names_the_node():
-    proto = model("g (float[n, 3] x, float[4] b) => (float[n, 3] y) { [first] y = Add (x, b) }")
+    proto = model("g (float[2, 3] x, float[4] b) => (float[2, 3] y) { [first] y = Add (x, b) }")
     with pytest.raises(ValueError, match=r"\[model\] node 0 'first' \(Add\): .*shapes"):
         load(proto)
+
+
+def test_sizes_that_do_not_fit_are_found_at_the_call():
+    loaded = load(model("g (float[a] x, float[b] y) => (float[c] z) { z = Add (x, y) }"))
+    assert np.array_equal(loaded(np.ones(3, "float32"), np.ones(3, "float32"))[0], [2, 2, 2])
+    assert np.array_equal(loaded(np.ones(3, "float32"), np.ones(1, "float32"))[0], [2, 2, 2])
+    with pytest.raises(ValueError, match=r"[Aa]dd.*shapes \(3,\) and \(2,\)"):
+        loaded(np.ones(3, "float32"), np.ones(2, "float32"))
 
 
 def test_all_missing_ops_are_named_at_once():
     head = '<ir_version: 9, opset_import: ["" : 21, "com.acme" : 1, "com.foo" : 2]>\n'
     proto = model("g (float[n] x) => (float[n] z) { y = com.acme.Foo (x) z = com.foo.Bar (y) }", head)
-    with pytest.raises(NotImplementedError, match=r"2 ops have no handler: com.acme.Foo-1 \(1 times\), com.foo.Bar-2"):
+    with pytest.raises(
+        NotImplementedError, match=r"2 ops have no handler: com.acme.Foo-1 \(1 times\), com.foo.Bar-2"
+    ):
         load(proto)
 
 
@@ -149,7 +162,9 @@ def loop(rounds, body="Add (s, s)"):
     return model(f"""g (float[2] x) => (float[2] z) {{
       n = Constant <value_int = {rounds}> ()
       go = Constant <value = bool {{1}}> ()
-      z = Loop (n, go, x) <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] t) {{ d = Identity (c) t = {body} }}>
+      z = Loop (n, go, x) <
+        body = b (int64 i, bool c, float[2] s) => (bool d, float[2] t) {{ d = Identity (c) t = {body} }}
+      >
     }}""")
 
 
@@ -233,8 +248,11 @@ def test_mutated_files(tmp_path):
     seed = 20240817
     print("seed", seed)
     draw = random.Random(seed)
-    texts = ["g (float[b, t] x) => (float[n] y) { s = Shape (x) r = Flatten (x) q = Softmax (r) k, i = TopK (q, s) y = Relu (k) }",
-             "g (float[4, 4] x) => (float[4, 4] y) <float[4] w = {1, 2, 3, 4}> { a = Add (x, w) y = MatMul (a, a) }"]
+    texts = [
+        "g (float[b, t] x) => (float[n] y) "
+        "{ s = Shape (x) r = Flatten (x) q = Softmax (r) k, i = TopK (q, s) y = Relu (k) }",
+        "g (float[4, 4] x) => (float[4, 4] y) <float[4] w = {1, 2, 3, 4}> { a = Add (x, w) y = MatMul (a, a) }",
+    ]
     files = [model(text).SerializeToString() for text in texts] + [loop(4).SerializeToString()]
     limits = Limits(nodes=1000, seconds=5.0, folded_bytes=1 << 24)
     ends = {"loaded": 0}

@@ -1,9 +1,8 @@
 """dovetail.onnx.load: programs of models, value guards, segments, control flow."""
 
+import dovetail as dt
 import numpy as np
 import pytest
-
-import dovetail as dt
 
 onnx = pytest.importorskip("onnx")
 import dovetail.onnx  # noqa: E402
@@ -53,7 +52,9 @@ def test_shapes_stay_symbolic():
 
 
 def test_arguments_by_name_and_by_position():
-    loaded = dovetail.onnx.load(model("g (float[2] a, float[2] b) => (float[2] c, float[2] d) { c = Add (a, b) d = Sub (a, b) }"))
+    loaded = dovetail.onnx.load(
+        model("g (float[2] a, float[2] b) => (float[2] c, float[2] d) { c = Add (a, b) d = Sub (a, b) }")
+    )
     a, b = np.array([1, 2], "float32"), np.array([3, 5], "float32")
     assert loaded(b=b, a=a).keys() == {"c", "d"}
     expect_same(loaded(b=b, a=a).values(), [a + b, a - b])
@@ -103,7 +104,9 @@ TOP = "g (float[b] x, int64[1] k) => (float[n] y, int64[n] i) { y, i = TopK (x, 
 
 def test_a_program_is_made_for_values_that_decide_about_shapes():
     loaded = dovetail.onnx.load(model(TOP))
-    with pytest.raises(ValueError, match=r"no single program: node 0 TopK computes shapes from elements of the input 'k'"):
+    with pytest.raises(
+        ValueError, match=r"no single program: node 0 TopK computes shapes from elements of the input 'k'"
+    ):
         _ = loaded.program
     x = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5], "float32")
     for k in (2, 3, 2, *range(11)):  # more values than there may be programs
@@ -159,7 +162,9 @@ FOUND = """g (float[b] x) => (float[n] z) {
 
 def test_a_result_of_unknown_size_ends_a_segment(home):
     loaded = dovetail.onnx.load(model(FOUND), device=home)
-    with pytest.raises(ValueError, match="node 1 NonZero runs by itself, as the size of its result depends on elements"):
+    with pytest.raises(
+        ValueError, match="node 1 NonZero runs by itself, as the size of its result depends on elements"
+    ):
         loaded.save("x.dvt")
     for x in ([1, 0, 2], [1, 0, 2, 0, 4], [0, 0], []):
         x = np.array(x, "float32")
@@ -184,7 +189,7 @@ def test_limits_of_variants_run_node_by_node():
 
 
 def test_strings_run_on_the_host():
-    text = 'g (string[n] a, string[n] b) => (string[n] c, bool[n] e) { c = StringConcat (a, b) e = Equal (a, b) }'
+    text = "g (string[n] a, string[n] b) => (string[n] c, bool[n] e) { c = StringConcat (a, b) e = Equal (a, b) }"
     loaded = dovetail.onnx.load(model(text))
     a, b = np.array(["x", "y"], object), np.array(["z", "y"], object)
     c, e = loaded(a, b)
@@ -199,7 +204,9 @@ def test_strings_run_on_the_host():
 
 def branches(then, other):
     return model(f"""g (float[b] x, bool c) => (float[n] z) {{
-      z = If (c) <then_branch = t () => (float[n] p) {{ p = {then} }}, else_branch = e () => (float[n] q) {{ q = {other} }}>
+      z = If (c) <
+        then_branch = t () => (float[n] p) {{ p = {then} }}, else_branch = e () => (float[n] q) {{ q = {other} }}
+      >
     }}""")
 
 
@@ -280,11 +287,17 @@ def test_old_opsets(opset):
 
 def test_constants_are_folded_but_never_to_what_is_larger():
     weight = np.arange(4096, dtype="int8").reshape(64, 64)
-    proto = model("g (float[n, 64] x) => (float[n, 64] y) <int8[64, 64] w> { f = Cast <to = 1> (w) t = Transpose (f) y = MatMul (x, t) }")
+    proto = model(
+        "g (float[n, 64] x) => (float[n, 64] y) <int8[64, 64] w> "
+        "{ f = Cast <to = 1> (w) t = Transpose (f) y = MatMul (x, t) }"
+    )
     del proto.graph.initializer[:]
     proto.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
     text = repr(dovetail.onnx.load(proto).program)
     assert "int8[64, 64] is constant" in text
     assert "astype" in text
-    proto = model("g (float[n, 4] x) => (float[n, 4] y) <float[4] w = {1, 2, 3, 4}> { f = Sqrt (w) e = Exp (f) y = Mul (x, e) }")
+    proto = model(
+        "g (float[n, 4] x) => (float[n, 4] y) <float[4] w = {1, 2, 3, 4}> "
+        "{ f = Sqrt (w) e = Exp (f) y = Mul (x, e) }"
+    )
     assert repr(dovetail.onnx.load(proto).program).count(" = ") == 1

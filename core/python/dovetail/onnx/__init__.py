@@ -1,6 +1,6 @@
 """ONNX models as programs, on any device: load, check, save, and handlers for ops of your own.
 
-    model = dovetail.onnx.load("m.onnx", device="cuda:0")
+    model = dovetail.onnx.load("m.onnx", device="acme:0")
     model(ids=ids, mask=mask)["logits"]     # by name: a dict; by position: a tuple
     model.program                           # the same dovetail.Program as dovetail.export gives
     model.save("m.dvt")

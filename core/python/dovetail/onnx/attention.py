@@ -21,7 +21,7 @@ def joined(x: Any) -> Any:
 
 
 def hidden_after(rows: Any, columns: Any, offset: Any) -> Any:
-    """A mask (..., rows, columns): row i sees the columns up to i + offset; offset is a number or (batch, 1, 1, 1)."""
+    """A mask (..., rows, columns): row i sees columns up to i + offset, a number or (batch, 1, 1, 1)."""
     i = dt.reshape(dt.arange(rows), (-1, 1))
     return dt.arange(columns) <= i + offset
 

@@ -95,8 +95,8 @@ def missing_ops(source: Source) -> str:
         return f"[{source.name}] {where}: {missing(lacking[0].op, lacking[0].opset)}"
     listed = ", ".join(f"{row.op}-{row.opset} ({row.count} times)" for row in lacking[:_MOST_SHOWN])
     return (
-        f"[{source.name}] {len(lacking)} ops have no handler: {listed}; register them with dovetail.onnx.register, or "
-        "export the model without them"
+        f"[{source.name}] {len(lacking)} ops have no handler: {listed}; register them with "
+        "dovetail.onnx.register, or export the model without them"
     )
 
 
@@ -141,7 +141,9 @@ def _ops(source: Source) -> list[Row]:
             function = source.functions.get((domain, node.op_type, node.overload))
             if function is not None and function not in called:
                 called.append(function)
-                todo.append((function.node, {same_domain(o.domain): o.version for o in function.opset_import} or opsets))
+                todo.append(
+                    (function.node, {same_domain(o.domain): o.version for o in function.opset_import} or opsets)
+                )
             by[key] = _served(key, function is not None)
     rows = [Row(f"{d}.{op}" if d else op, v, n, by[d, op, v]) for (d, op, v), n in found.items()]
     return sorted(rows, key=lambda row: (row.by != "missing", row.op))
@@ -170,7 +172,9 @@ def _all_graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
 def _tensors(source: Source) -> Iterator[str]:
     """Problems of constants: their dtypes, their shapes, and files that are not there."""
     for graph in _all_graphs(source.model):
-        given = [t for node in graph.node for a in node.attribute for t in ([a.t] if a.HasField("t") else a.tensors)]
+        given = [
+            t for node in graph.node for a in node.attribute for t in ([a.t] if a.HasField("t") else a.tensors)
+        ]
         for t in (*graph.initializer, *given):
             try:
                 if t.data_location == TensorProto.EXTERNAL:
@@ -213,7 +217,9 @@ def _kernels(source: Source, device: Any, limits: Limits) -> tuple[list[Kernel],
         dtype = _dtype_of(first, types, described)
         found[node["op"], dtype, _support(device, node["op"], dtype)] += 1
     kernels = [Kernel(op, dtype, n, by) for (op, dtype, by), n in sorted(found.items())]
-    lacking = [f"{k.op}({k.dtype}) has no kernel on {device} and no decomposition" for k in kernels if k.by == "missing"]
+    lacking = [
+        f"{k.op}({k.dtype}) has no kernel on {device} and no decomposition" for k in kernels if k.by == "missing"
+    ]
     within = program._core.missing(device)  # of the functions of control ops, too
     return kernels, lacking or ([within] if within else [])
 

@@ -19,6 +19,7 @@ from dovetail.onnx.values import (
     Sizes,
     dtype_of_number,
     integer,
+    is_strings,
     is_traced,
     scalar,
 )
@@ -33,7 +34,7 @@ def _arrays(values: list[Any], why: str) -> tuple[Any, ...]:
     for v in values:
         if isinstance(v, Sizes):
             v = v.array()
-        if v is None or isinstance(v, list) or not hasattr(v, "dtype") or v.dtype == object:
+        if v is None or isinstance(v, list) or is_strings(v):
             raise Dynamic(why)
         made.append(v)
     return tuple(made)
@@ -92,7 +93,7 @@ def loop(node: Node, trips: Any, condition: Any, *carried: Any) -> Any:
 
 def _keeps(node: Node, carried: tuple[Any, ...]) -> bool:
     """Whether the loop can stay one: it carries tensors."""
-    return all(v is not None and not isinstance(v, list) and getattr(v, "dtype", None) != object for v in carried)
+    return all(v is not None and not isinstance(v, list) and not is_strings(v) for v in carried)
 
 
 class _Stops(Exception):
@@ -200,5 +201,3 @@ def _scanned(
         y = dt.flip(y, axis=0) if flip else y
         made.append(dt.moveaxis(y, 0, axis) if axis else y)
     return (*last, *made)
-
-

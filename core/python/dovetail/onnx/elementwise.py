@@ -31,8 +31,8 @@ _op = _core.op_function
 
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "Abs": dt.abs, "Acos": dt.acos, "Acosh": dt.acosh, "Asin": dt.asin, "Asinh": dt.asinh, "Atan": dt.atan,
-    "Atanh": dt.atanh, "BitwiseNot": dt.bitwise_invert, "Ceil": dt.ceil, "Cos": dt.cos, "Cosh": dt.cosh, "Erf": dt.erf,
-    "Exp": dt.exp, "Floor": dt.floor, "HardSwish": nn.hardswish, "Log": dt.log, "Mish": nn.mish,
+    "Atanh": dt.atanh, "BitwiseNot": dt.bitwise_invert, "Ceil": dt.ceil, "Cos": dt.cos, "Cosh": dt.cosh,
+    "Erf": dt.erf, "Exp": dt.exp, "Floor": dt.floor, "HardSwish": nn.hardswish, "Log": dt.log, "Mish": nn.mish,
     "Neg": dt.negative, "Not": dt.logical_not, "Reciprocal": dt.reciprocal, "Relu": nn.relu, "Round": dt.round,
     "Sigmoid": nn.sigmoid, "Sign": dt.sign, "Sin": dt.sin, "Sinh": dt.sinh, "Softplus": nn.softplus,
     "Softsign": nn.softsign, "Sqrt": dt.sqrt, "Tan": dt.tan, "Tanh": dt.tanh,
@@ -87,7 +87,9 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def _binary(function: Callable[[Any, Any], Any], of_strings: Callable[[Any, Any], Any] | None) -> Callable[..., Any]:
+def _binary(
+    function: Callable[[Any, Any], Any], of_strings: Callable[[Any, Any], Any] | None
+) -> Callable[..., Any]:
     def handler(node: Node, a: Any, b: Any) -> Any:
         if of_strings is not None and is_strings(a):
             return constant(of_strings(a, b).astype(bool))
@@ -305,11 +307,11 @@ def _to_packed(x: Any, name: str) -> Any:
     x = widened(x)
     if name == "float4_e2m1fn":
         return dt.astype(x, name)
-    return dt.astype(dt.astype(x, "int32"), name) if name.startswith("int") else dt.astype(dt.astype(x, "int32"), name)
+    return dt.astype(dt.astype(x, "int32"), name)
 
 
 def to_float8(x: Any, name: str, saturate: bool) -> Any:
-    """x rounded to a float of 8 bits: beyond its range the largest, or with saturate=False what IEEE rounding has."""
+    """x rounded to a float of 8 bits: beyond its range the largest, or without saturation NaN or infinity."""
     x = widened(x)
     if saturate and is_float(x):
         limit = dt.finfo(name).max

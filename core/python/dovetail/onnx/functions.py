@@ -15,7 +15,9 @@ from dovetail.onnx.values import STRING, Unsupported, number_of_dtype
 __all__ = ["call", "expand", "has_function"]
 
 
-def call(importer: Any, function: FunctionProto, proto: NodeProto, values: list[Any], scope: Any) -> tuple[Any, ...]:
+def call(
+    importer: Any, function: FunctionProto, proto: NodeProto, values: list[Any], scope: Any
+) -> tuple[Any, ...]:
     """The outputs of a function: its nodes are run in a scope of their own."""
     from dovetail.onnx.importer import Scope
 
@@ -34,7 +36,9 @@ def call(importer: Any, function: FunctionProto, proto: NodeProto, values: list[
     return tuple(inner.get(name) if used else None for name, used in zip(function.output, wanted))
 
 
-def expand(importer: Any, proto: NodeProto, domain: str, opset: int, values: list[Any], scope: Any) -> tuple[Any, ...]:
+def expand(
+    importer: Any, proto: NodeProto, domain: str, opset: int, values: list[Any], scope: Any
+) -> tuple[Any, ...]:
     """The outputs of an op by ONNX's own definition. Raises Unsupported where there is none."""
     op = f"{domain}.{proto.op_type}" if domain else proto.op_type
     try:
@@ -48,7 +52,9 @@ def expand(importer: Any, proto: NodeProto, domain: str, opset: int, values: lis
     for attribute in schema.attributes.values():
         if attribute.default_value.name and all(a.name != attribute.name for a in proto.attribute):
             proto.attribute.append(attribute.default_value)
-    return call(importer, function, proto, values, type(scope)(None, {**scope.opsets, domain: opset}, scope.attributes))
+    return call(
+        importer, function, proto, values, type(scope)(None, {**scope.opsets, domain: opset}, scope.attributes)
+    )
 
 
 def missing(op: str, opset: int) -> str:

@@ -1,7 +1,7 @@
 """Runs the nodes of a model: on arrays at once, or on traced arrays, whose program is then the model's.
 
 A node is run by its handler; by the model's own function; or by the function that ONNX defines the op with. A node
-of which everything is known is computed at once, also in a trace: so constants are folded without a pass of its own.
+of which everything is known is computed at once, also in a trace: so constants are folded without a further pass.
 What would be larger than its operands is not folded.
 """
 
@@ -23,7 +23,7 @@ from dovetail.onnx import functions, symbolic
 from dovetail.onnx.limits import Budget, Limits
 from dovetail.onnx.reader import Source
 from dovetail.onnx.registry import Handler, Node, find_handler, same_domain
-from dovetail.onnx.values import Dynamic, NeedsValue, Sizes, Unsupported, is_constant, is_traced
+from dovetail.onnx.values import Dynamic, NeedsValue, Sizes, is_constant, is_traced
 
 __all__ = ["Importer", "Scope", "names_used"]
 
@@ -137,8 +137,8 @@ class Importer:
         results = results if isinstance(results, tuple) else (results,)
         if sum(map(bool, proto.output)) > len(results):
             raise ValueError(
-                f"[{self.source.name}] {self._place(proto)}: {proto.op_type} has {len(results)} outputs here, the node "
-                f"names {len(proto.output)}; export it again"
+                f"[{self.source.name}] {self._place(proto)}: {proto.op_type} has {len(results)} outputs here, the "
+                f"node names {len(proto.output)}; export it again"
             )
         for name, value in zip(proto.output, results):
             if name:
@@ -222,7 +222,9 @@ class Importer:
         op = f"{domain}.{proto.op_type}" if domain else proto.op_type
         text = f"[{self.source.name}] {self._place(proto)} ({op}): {error}"
         kind = type(error)
-        if not isinstance(error, (ValueError, TypeError, IndexError, MemoryError, NotImplementedError, RuntimeError)):
+        if not isinstance(
+            error, (ValueError, TypeError, IndexError, MemoryError, NotImplementedError, RuntimeError)
+        ):
             kind = ValueError  # what Python raises for attributes that are missing or of another kind
             text += f" ({type(error).__name__}); the node's attributes or operands are not those of the op"
         try:

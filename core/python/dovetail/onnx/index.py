@@ -140,7 +140,9 @@ def unique(node: Node, x: Any) -> Any:
         return _unique_along(node, x, axis % x.ndim)
     found = dt.unique_all(x)
     values, first, inverse, counts = (*found[:2], dt.reshape(found[2], (-1,)), found[3])
-    return (values, first, inverse, counts) if node.get("sorted", 1) else _by_place(values, 0, first, inverse, counts)
+    return (
+        (values, first, inverse, counts) if node.get("sorted", 1) else _by_place(values, 0, first, inverse, counts)
+    )
 
 
 def _by_place(values: Any, axis: int, first: Any, inverse: Any, counts: Any) -> tuple[Any, ...]:
@@ -166,7 +168,11 @@ def _unique_along(node: Node, x: Any, axis: int) -> tuple[Any, ...]:
     first = dt.take(order, starts, axis=0)
     counts = dt.concat([starts[1:], dt.asarray([n])]) - starts
     values = dt.take(x, first, axis=axis)
-    return (values, first, inverse, counts) if node.get("sorted", 1) else _by_place(values, axis, first, inverse, counts)
+    return (
+        (values, first, inverse, counts)
+        if node.get("sorted", 1)
+        else _by_place(values, axis, first, inverse, counts)
+    )
 
 
 def _unique_strings(node: Node, x: Any) -> tuple[Any, ...]:
@@ -195,5 +201,3 @@ def reverse_sequence(node: Node, x: Any, lengths: Any) -> Any:
 def feature_extractor(node: Node, x: Any, indices: Any) -> Any:
     made = dt.take(x, dt.reshape(indices, (-1,)), axis=-1)
     return dt.reshape(made, (1, -1)) if x.ndim == 1 else made
-
-

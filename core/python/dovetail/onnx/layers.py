@@ -129,7 +129,9 @@ def group_norm_of_groups(node: Node, x: Any, scale: Any, bias: Any) -> Any:
 def local_response_norm(node: Node, x: Any) -> Any:
     size = node.get("size")
     if size % 2:
-        return nn.local_response_norm(x, size, node.get("alpha", 1e-4), node.get("beta", 0.75), node.get("bias", 1.0))
+        return nn.local_response_norm(
+            x, size, node.get("alpha", 1e-4), node.get("beta", 0.75), node.get("bias", 1.0)
+        )
     before = (size - 1) // 2
     squares = dt.reshape(x * x, (x.shape[0], 1, x.shape[1], prod(x.shape[2:])))
     squares = nn.pad(squares, (0, 0, before, size - 1 - before))

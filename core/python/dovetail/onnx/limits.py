@@ -1,4 +1,4 @@
-"""What an import may cost. An ONNX file is not trusted: nothing in it makes an import run for ever or fill memory."""
+"""What an import may cost: a file that is not trusted makes no import run for ever, or fill memory."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class Budget:
         self.depth += 1
         if self.depth > self.limits.depth:
             raise LimitError(
-                f"[{self.model}] subgraphs and functions are nested more than {self.limits.depth} deep; inline them, "
-                f"or allow more with limits=dovetail.onnx.Limits(depth={self.limits.depth * 2})"
+                f"[{self.model}] subgraphs and functions are nested more than {self.limits.depth} deep; inline "
+                f"them, or allow more with limits=dovetail.onnx.Limits(depth={self.limits.depth * 2})"
             )
 
     def leave(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 
 import dovetail as dt
 from dovetail import nn
@@ -62,8 +63,8 @@ def skip_simplified_layer_norm(node: Node, x: Any, skip: Any, gamma: Any, bias: 
 
 @onnx_op("EmbedLayerNormalization", domain=MICROSOFT)
 def embed_layer_norm(
-    node: Node, ids: Any, segments: Any, words: Any, positions: Any, kinds: Any, gamma: Any, beta: Any, mask: Any = None,
-    places: Any = None,
+    node: Node, ids: Any, segments: Any, words: Any, positions: Any, kinds: Any, gamma: Any, beta: Any,
+    mask: Any = None, places: Any = None,
 ) -> Any:  # fmt: skip
     place = dt.take(positions, places, axis=0) if places is not None else positions[: ids.shape[1]]
     total = dt.take(words, ids, axis=0) + place
@@ -113,11 +114,15 @@ def fused_conv(node: Node, x: Any, weight: Any, bias: Any = None, other: Any = N
 
 
 @onnx_op("MatMulNBits", domain=MICROSOFT, may_grow=True)
-def matmul_n_bits(node: Node, a: Any, packed: Any, scales: Any, zeros: Any = None, index: Any = None, bias: Any = None) -> Any:  # fmt: skip
-    """a @ weight.T + bias, of a weight (N, K) of 2, 4 or 8 bits in blocks, the first in the lowest bits of a byte."""
+def matmul_n_bits(
+    node: Node, a: Any, packed: Any, scales: Any, zeros: Any = None, index: Any = None, bias: Any = None
+) -> Any:
+    """a @ weight.T + bias, of a weight (N, K) of 2, 4 or 8 bits in blocks, the first in a byte's lowest bits."""
     k, n, block, bits = node.get("K"), node.get("N"), node.get("block_size"), node.get("bits", 4)
     if bits not in (2, 4, 8) or index is not None:
-        raise NotImplementedError(f"MatMulNBits of {bits} bits, or with g_idx; export it with 2, 4 or 8 and without")
+        raise NotImplementedError(
+            f"MatMulNBits of {bits} bits, or with g_idx; export it with 2, 4 or 8 and without"
+        )
     blocks = -(-k // block)
     weight = dt.reshape(_unpacked(dt.reshape(packed, (n, blocks, -1)), bits), (n, blocks, block))
     middle: Any = float(1 << (bits - 1))
@@ -213,7 +218,15 @@ def _narrow(y: Any, scale: Any, zero: Any, like: Any) -> Any:
 
 @onnx_op("QLinearAdd", "QLinearMul", domain=MICROSOFT, may_grow=True)
 def qlinear_binary(
-    node: Node, a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, y_scale: Any, y_zero: Any = None
+    node: Node,
+    a: Any,
+    a_scale: Any,
+    a_zero: Any,
+    b: Any,
+    b_scale: Any,
+    b_zero: Any,
+    y_scale: Any,
+    y_zero: Any = None,
 ) -> Any:
     x, y = _wide(a, a_scale, a_zero), _wide(b, b_scale, b_zero)
     return _narrow(x + y if node.op == "QLinearAdd" else x * y, y_scale, y_zero, a)
@@ -275,12 +288,12 @@ def qlinear_where(node: Node, condition: Any, *given: Any) -> Any:
 
 
 def _mask_of(given: Any, rows: Any, columns: Any) -> Any:
-    """A mask that broadcasts to scores: from lengths (batch,), bools as integers (batch, columns), or a full one."""
+    """A mask that broadcasts to scores, of lengths (batch,), of integers (batch, columns), or a full one."""
     if given is None:
         return None
     if given.ndim == 1:
         return dt.arange(columns) < dt.reshape(dt.astype(given, "int64"), (-1, 1, 1, 1))
-    seen = given != 0 if not given.dtype == "bool" else given
+    seen = given != 0 if given.dtype != "bool" else given
     return dt.expand_dims(seen, axis=(1, 2)) if given.ndim == 2 else dt.expand_dims(seen, axis=1)
 
 
@@ -385,5 +398,3 @@ def inverse(node: Node, x: Any) -> Any:
 def ms_trilu(node: Node, x: Any, k: Any = None) -> Any:
     diagonal = integer(k) if k is not None else 0
     return (dt.triu if node.get("upper", 1) else dt.tril)(x, k=diagonal)
-
-

@@ -60,7 +60,11 @@ def feature_vectorizer(node: Node, *xs: Any) -> Any:
 # ---- encoders ----------------------------------------------------------------------------------------------------
 
 _KINDS = {"strings": object, "int64s": np.int64, "floats": np.float32}
-_DEFAULTS = {"strings": ("default_string", "_Unused"), "int64s": ("default_int64", -1), "floats": ("default_float", -0.0)}
+_DEFAULTS = {
+    "strings": ("default_string", "_Unused"),
+    "int64s": ("default_int64", -1),
+    "floats": ("default_float", -0.0),
+}
 
 
 def _table(node: Node, which: str) -> Any:
@@ -80,7 +84,11 @@ def label_encoder(node: Node, x: Any) -> Any:
     if (t := node.get("default_tensor")) is not None:
         default = node.importer.source.array(t).reshape(-1)[0]
     else:
-        kind = next(k for k, dtype in _KINDS.items() if values.dtype == dtype or (k == "floats" and values.dtype.kind == "f"))
+        kind = next(
+            k
+            for k, dtype in _KINDS.items()
+            if values.dtype == dtype or (k == "floats" and values.dtype.kind == "f")
+        )
         default = node.get(*_DEFAULTS[kind])
     return _looked_up(x, keys, values, default)
 
@@ -117,7 +125,9 @@ def one_hot_encoder(node: Node, x: Any) -> Any:
     names, numbers = node.get("cats_strings"), node.get("cats_int64s")
     if is_strings(x):
         return constant((x[..., None] == np.array(names, dtype=object)).astype(np.float32))
-    return dt.astype(dt.equal(dt.expand_dims(dt.astype(x, "int64"), axis=-1), constant(np.array(numbers))), "float32")
+    return dt.astype(
+        dt.equal(dt.expand_dims(dt.astype(x, "int64"), axis=-1), constant(np.array(numbers))), "float32"
+    )
 
 
 # ---- linear models and support vectors ---------------------------------------------------------------------------

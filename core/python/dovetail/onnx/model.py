@@ -123,7 +123,10 @@ class Model:
     def __repr__(self) -> str:
         lines = [f"model {self.name} on {self.device}: {len(self._nodes)} nodes"]
         for step in self._steps:
-            first, last = self._numbers[step.first : step.last][:1] or [0], self._numbers[step.first : step.last][-1:] or [0]
+            first, last = (
+                self._numbers[step.first : step.last][:1] or [0],
+                self._numbers[step.first : step.last][-1:] or [0],
+            )
             where = f"nodes {first[0]} to {last[0]}" if first != last else f"node {first[0]}"
             if step.why is None:
                 lines.append(f"  {where}: {len(step.variants)} program{'s' * (len(step.variants) != 1)}")
@@ -154,12 +157,15 @@ class Model:
         except _Cut as cut:
             if cut.needs:
                 self._why = (
-                    f"node {self._numbers[cut.index]} {self._nodes[cut.index].op_type} computes shapes from elements of the input "
-                    f"{cut.needs[0]!r}; dovetail.onnx.load(path, values={{{cut.needs[0]!r}: ...}}) makes it for these"
+                    f"node {self._numbers[cut.index]} {self._nodes[cut.index].op_type} computes shapes from elements of "
+                    f"the input {cut.needs[0]!r}; dovetail.onnx.load(path, values={{{cut.needs[0]!r}: ...}}) makes it "
+                    "for these"
                 )
             else:
                 self._cut(step, cut.index, cut.why)
-                self._why = f"node {self._numbers[cut.index]} {self._nodes[cut.index].op_type} runs by itself, as {cut.why}"
+                self._why = (
+                    f"node {self._numbers[cut.index]} {self._nodes[cut.index].op_type} runs by itself, as {cut.why}"
+                )
             return
         except (ValueError, IndexError) as error:
             if isinstance(error, LimitError) or not _names_chosen_sizes(str(error)):
@@ -167,7 +173,9 @@ class Model:
             self._why = f"its sizes are known when it is called; export it with fixed sizes ({error})"
             return
         if variant is None:
-            self._why = "it looks at sizes of its inputs that are known when it is called; export it with fixed sizes"
+            self._why = (
+                "it looks at sizes of its inputs that are known when it is called; export it with fixed sizes"
+            )
         elif variant.host:
             self._why = f"output {next(iter(variant.host))!r} is no tensor of numbers"
         else:
@@ -188,7 +196,9 @@ class Model:
         given = self._arguments(args, kwargs)
         leaves = [x for v in given.values() for x in (v if isinstance(v, list) else [v])]
         if any(isinstance(x, Tracer) for x in leaves):
-            return self._result(self.program(*(given[port.name] for port in self.inputs if not port.optional)), kwargs)
+            return self._result(
+                self.program(*(given[port.name] for port in self.inputs if not port.optional)), kwargs
+            )
         with self.device:
             values = self._run({name: self._value(name, v) for name, v in given.items()})
         return self._result(tuple(values[name] for name in self.outputs), kwargs)
@@ -200,8 +210,8 @@ class Model:
         names = [port.name for port in self.inputs]
         if len(args) > len(names) or (args and kwargs):
             raise TypeError(
-                f"[{self.name}] got {len(args)} arguments and {len(kwargs)} by name, expected {len(names)} by position "
-                f"or by name: {', '.join(names)}"
+                f"[{self.name}] got {len(args)} arguments and {len(kwargs)} by name, expected {len(names)} by "
+                f"position or by name: {', '.join(names)}"
             )
         given = dict(zip(names, args)) | kwargs
         unknown = [name for name in given if name not in names]
@@ -224,7 +234,9 @@ class Model:
         port = next((p for p in self.inputs if p.name == name), None)
         if port is None or port.shape is None or isinstance(x, np.ndarray):
             return x
-        fits = x.ndim == len(port.shape) and all(not isinstance(m, int) or m == n for m, n in zip(port.shape, x.shape))
+        fits = x.ndim == len(port.shape) and all(
+            not isinstance(m, int) or m == n for m, n in zip(port.shape, x.shape)
+        )
         if port.dtype in _core.dtypes and x.dtype.name != port.dtype:
             raise TypeError(f"[{self.name}] input {name!r} is {x.dtype}, expected {port.dtype}; astype it")
         if not fits:
@@ -324,10 +336,14 @@ class Model:
         import_.__qualname__ = self._source.model.graph.name or self.name
         marks = {n: self._marks(n, values[n]) for n in arguments}
         try:
-            program = exported(import_, arguments, [values[n] for n in arguments], marks if kinds is not None else None)
+            program = exported(
+                import_, arguments, [values[n] for n in arguments], marks if kinds is not None else None
+            )
         except NeedsValue as need:
             needs = self._sources(need.names, step, importer.at, names)
-            raise _Cut(importer.at, "elements that are known only when it runs decide about shapes", needs) from None
+            raise _Cut(
+                importer.at, "elements that are known only when it runs decide about shapes", needs
+            ) from None
         except Dynamic as why:
             raise _Cut(max(importer.at, 0), str(why)) from None
         if kinds is None and _has_pinned_sizes(program):
@@ -344,7 +360,9 @@ class Model:
         port = next((p for p in self.inputs if p.name == name), None)
         if port is None or port.shape is None:
             return True
-        return {axis: n if isinstance(n, str) else True for axis, n in enumerate(port.shape) if not isinstance(n, int)}
+        return {
+            axis: n if isinstance(n, str) else True for axis, n in enumerate(port.shape) if not isinstance(n, int)
+        }
 
     def _sources(self, names: Sequence[str], step: _Step, index: int, inputs: Sequence[str]) -> tuple[str, ...]:
         """Of a step's inputs those from which the values `names`, which node `index` reads, follow."""
@@ -361,7 +379,9 @@ class Model:
     def _read_by(self, step: _Step, values: dict[str, Any]) -> list[str]:
         """The names that a step reads, but for constants."""
         if step.first == 0 and step.last == len(self._nodes):
-            return [p.name for p in self.inputs if p.name in values and (not p.optional or self._is_given(p, values))]
+            return [
+                p.name for p in self.inputs if p.name in values and (not p.optional or self._is_given(p, values))
+            ]
         used: set[str] = set()
         for node in self._nodes[step.first : step.last]:
             used |= names_used(node)
@@ -378,7 +398,7 @@ class Model:
         return used
 
     def _written(self, step: _Step) -> list[str]:
-        """The names that a step makes and that are read behind it; outputs that are inputs or constants at its end."""
+        """The names that a step makes and that are read behind it; all outputs if it is the only step."""
         after = self._read_after(step.last)
         made = dict.fromkeys(n for node in self._nodes[step.first : step.last] for n in node.output if n in after)
         if step.last == len(self._nodes) and step.first == 0:
@@ -464,6 +484,10 @@ def _has_pinned_sizes(program: Program) -> bool:
     numbers = described.get("numbers", [])
     for guard in described.get("guards", []):
         kind, a, b = guard[:3]
-        if kind in ("equal", "same") and a != b and (not isinstance(numbers[a], list) or not isinstance(numbers[b], list)):
+        if (
+            kind in ("equal", "same")
+            and a != b
+            and (not isinstance(numbers[a], list) or not isinstance(numbers[b], list))
+        ):
             return True
     return False

@@ -128,7 +128,10 @@ def integer_product(a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> A
     """(a - a_zero) @ (b - b_zero) in int32."""
     a, b, a_zero, b_zero = (v if v is None else _of_8_bits(v) for v in (a, b, a_zero, b_zero))
     flat_a, flat_b = _vector(a_zero), _vector(b_zero)
-    if all(v is None or v.ndim <= 1 for v in (flat_a, flat_b)) and {a.dtype.name, b.dtype.name} <= {"int8", "uint8"}:
+    if all(v is None or v.ndim <= 1 for v in (flat_a, flat_b)) and {a.dtype.name, b.dtype.name} <= {
+        "int8",
+        "uint8",
+    }:
         return dt.matmul_integer(a, b, flat_a, flat_b)
     return dt.matmul(_wide(a, a_zero, True), _wide(b, b_zero, False))
 
@@ -206,5 +209,3 @@ def qlinear_conv(
         acc = acc + channels(bias, acc)
     factor = _f32(x_scale) * _f32(w_scale) / _f32(y_scale)
     return requantized(acc, channels(factor, acc) if factor.ndim else factor, y_zero)
-
-

@@ -15,7 +15,12 @@ from dovetail.onnx.values import DTYPES, STRING, Unsupported, constant
 
 __all__ = ["NEWEST", "Source", "read"]
 
-NEWEST = {"": 28, "ai.onnx.ml": 5, "ai.onnx.preview.training": 1, "ai.onnx.preview": 1}  # opsets that this version knows
+NEWEST = {
+    "": 28,
+    "ai.onnx.ml": 5,
+    "ai.onnx.preview.training": 1,
+    "ai.onnx.preview": 1,
+}  # opsets that this version knows
 _BYTES = {name: np.dtype(name).itemsize for name in ("float32", "uint8", "int8", "uint16", "int16", "int32", "int64",
           "bool", "float16", "float64", "uint32", "uint64", "complex64", "complex128")}  # fmt: skip
 
@@ -32,8 +37,8 @@ class Source:
         for domain, newest in NEWEST.items():
             if self.opsets.get(domain, 1) > newest:
                 raise ValueError(
-                    f"[{self.name}] opset {self.opsets[domain]} of {domain or 'ai.onnx'} is newer than {newest}, which "
-                    f"this version knows; pip install -U dovetail-runtime, or export with opset {newest}"
+                    f"[{self.name}] opset {self.opsets[domain]} of {domain or 'ai.onnx'} is newer than {newest}, "
+                    f"which this version knows; pip install -U dovetail-runtime, or export with opset {newest}"
                 )
 
     # ---- tensors
@@ -42,7 +47,9 @@ class Source:
         """A tensor as NumPy has it; strings as objects. Raises ValueError for one whose data does not fit."""
         what = f"[{self.name}] tensor {t.name!r}"
         if any(d < 0 for d in t.dims):
-            raise ValueError(f"{what}: got the shape {tuple(t.dims)}, expected sizes of at least 0; export it again")
+            raise ValueError(
+                f"{what}: got the shape {tuple(t.dims)}, expected sizes of at least 0; export it again"
+            )
         if t.data_type == STRING:
             return self._strings(t, what)
         if t.data_type not in DTYPES:
@@ -79,11 +86,13 @@ class Source:
             offset = int(given.get("offset") or 0)
             length = int(given["length"]) if given.get("length") else size - offset
         except ValueError:
-            raise ValueError(f"{what}: offset and length of external data: got {given}, expected integers") from None
+            raise ValueError(
+                f"{what}: offset and length of external data: got {given}, expected integers"
+            ) from None
         if offset < 0 or length < 0 or offset + length > size:
             raise ValueError(
-                f"{what}: external data from byte {offset} to {offset + length}, but {given['location']!r} has {size} "
-                "bytes; copy the whole file"
+                f"{what}: external data from byte {offset} to {offset + length}, but {given['location']!r} has "
+                f"{size} bytes; copy the whole file"
             )
         name = DTYPES[t.data_type]
         if name in _BYTES:
@@ -92,8 +101,8 @@ class Source:
                 count *= d
             if count * _BYTES[name] != length:
                 raise ValueError(
-                    f"{what}: external data has {length} bytes, expected {count * _BYTES[name]} for {name} of shape "
-                    f"{tuple(t.dims)}; export it again"
+                    f"{what}: external data has {length} bytes, expected {count * _BYTES[name]} for {name} of "
+                    f"shape {tuple(t.dims)}; export it again"
                 )
             data = np.memmap(path, dtype=np.dtype(name).newbyteorder("<"), mode="r", offset=offset, shape=(count,)) \
                 if count else np.empty(0, name)  # fmt: skip
@@ -107,7 +116,9 @@ class Source:
         """The path of external data within the model's folder; symbolic links may not leave it, but for the caches
         of Hugging Face, where the model and its data are links to files of one folder."""
         if self.path is None or self.folder is None:
-            raise ValueError(f"{what}: external data {location!r} of a model that is no file; load it from its path")
+            raise ValueError(
+                f"{what}: external data {location!r} of a model that is no file; load it from its path"
+            )
         parts = location.replace("\\", "/").split("/")
         if not location or os.path.isabs(location) or ".." in parts or "\0" in location:
             raise ValueError(

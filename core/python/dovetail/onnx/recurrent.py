@@ -86,7 +86,9 @@ def _activations(node: Node, directions: int) -> list[Activation]:
     for i, name in enumerate(names):
         known = {n.lower(): n for n in _ACTIVATIONS}.get(name.lower())
         if known is None:
-            raise NotImplementedError(f"activation {name!r}; export the model with one of {', '.join(_ACTIVATIONS)}")
+            raise NotImplementedError(
+                f"activation {name!r}; export the model with one of {', '.join(_ACTIVATIONS)}"
+            )
         function, alpha, beta = _ACTIVATIONS[known]
         alpha = alphas[i] if i < len(alphas) else alpha
         beta = betas[i] if i < len(betas) else beta
@@ -102,7 +104,9 @@ def _within_lengths(x: Any, lengths: Any) -> Any:
     return dt.take_along_axis(x, dt.broadcast_to(dt.reshape(source, (*source.shape, 1)), x.shape), axis=0)
 
 
-def _direction(cell: _Cell, x: Any, state: tuple[Any, ...], lengths: Any, back: bool) -> tuple[Any, tuple[Any, ...]]:
+def _direction(
+    cell: _Cell, x: Any, state: tuple[Any, ...], lengths: Any, back: bool
+) -> tuple[Any, tuple[Any, ...]]:
     """The outputs (L, N, H) and the last states. x: its part of the gates, (L, N, gates * H)."""
 
     def turned(v: Any) -> Any:
@@ -166,8 +170,8 @@ def _network(
 
 
 def _by_nn(
-    node: Node, x: Any, w: Any, r: Any, b: Any, lengths: Any, first: tuple[Any, ...], peepholes: Any, directions: int,
-    hidden: int,
+    node: Node, x: Any, w: Any, r: Any, b: Any, lengths: Any, first: tuple[Any, ...], peepholes: Any,
+    directions: int, hidden: int,
 ) -> tuple[Any, ...] | None:  # fmt: skip
     """The network by nn.lstm and its like, where it is one that they have."""
     names = [n.lower() for n in node.get("activations") or _DEFAULT[node.op] * directions]
@@ -175,7 +179,9 @@ def _by_nn(
     relu = node.op == "RNN" and names == ["relu"] * directions
     if not plain or not (relu or names == [n.lower() for n in _DEFAULT[node.op] * directions]):
         return None
-    if node.get("direction", "forward") == "reverse" or (node.op == "GRU" and not node.get("linear_before_reset", 0)):
+    if node.get("direction", "forward") == "reverse" or (
+        node.op == "GRU" and not node.get("linear_before_reset", 0)
+    ):
         return None
     order = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}[node.op]
 
@@ -197,7 +203,15 @@ def _by_nn(
 
 @onnx_op("LSTM")
 def lstm(
-    node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h: Any = None, c: Any = None, p: Any = None
+    node: Node,
+    x: Any,
+    w: Any,
+    r: Any,
+    b: Any = None,
+    lengths: Any = None,
+    h: Any = None,
+    c: Any = None,
+    p: Any = None,
 ) -> Any:
     return _network(node, x, w, r, b, lengths, (h, c), p)
 

@@ -76,8 +76,8 @@ def _of_nothing(x: Any, largest: bool) -> Any:
 
 _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "ReduceL1": _l1, "ReduceL2": _l2, "ReduceLogSum": _log_sum, "ReduceLogSumExp": _log_sum_exp,
-    "ReduceMax": _extreme(dt.max, True), "ReduceMean": _mean, "ReduceMin": _extreme(dt.min, False), "ReduceProd": _prod,
-    "ReduceSum": _sum, "ReduceSumSquare": _sum_square,
+    "ReduceMax": _extreme(dt.max, True), "ReduceMean": _mean, "ReduceMin": _extreme(dt.min, False),
+    "ReduceProd": _prod, "ReduceSum": _sum, "ReduceSumSquare": _sum_square,
 }  # fmt: skip
 _OF_ONE: dict[str, Callable[[Any], Any]] = {
     "ReduceL1": dt.abs, "ReduceL2": dt.abs, "ReduceLogSum": dt.log, "ReduceSumSquare": dt.square
@@ -114,7 +114,11 @@ def _hardmax(x: Any, axis: int) -> Any:
     return dt.astype(dt.equal(best, places), x.dtype)
 
 
-_ALONG_AXIS: dict[str, Callable[..., Any]] = {"Softmax": nn.softmax, "LogSoftmax": nn.log_softmax, "Hardmax": _hardmax}
+_ALONG_AXIS: dict[str, Callable[..., Any]] = {
+    "Softmax": nn.softmax,
+    "LogSoftmax": nn.log_softmax,
+    "Hardmax": _hardmax,
+}
 
 
 @onnx_op(*_ALONG_AXIS, since=13)

@@ -50,7 +50,9 @@ class Node:
     def like(self, op: str, attributes: dict[str, Any] | None = None, opset: int | None = None) -> Node:
         """A node of another op, for a handler that another one uses."""
         given = self.attributes if attributes is None else attributes
-        return Node(op, "", self.opset if opset is None else opset, given, ["y"], self.name, self.scope, self.importer)
+        return Node(
+            op, "", self.opset if opset is None else opset, given, ["y"], self.name, self.scope, self.importer
+        )
 
 
 def same_domain(domain: str) -> str:
@@ -85,12 +87,21 @@ def register(domain: str, op: str, since: int = 1, *, numbers: Iterable[int] = (
     operands whose elements fn reads, as shapes and axes: dovetail.onnx.values.integers(x) gives them. fn serves
     models from the opset `since` on, before ONNX's own functions and instead of a handler of this package.
     """
-    if not isinstance(domain, str) or not isinstance(op, str) or isinstance(since, bool) or not isinstance(since, int):
-        raise TypeError(f"[register] got ({domain!r}, {op!r}, since={since!r}), expected two strings and an integer")
+    if (
+        not isinstance(domain, str)
+        or not isinstance(op, str)
+        or isinstance(since, bool)
+        or not isinstance(since, int)
+    ):
+        raise TypeError(
+            f"[register] got ({domain!r}, {op!r}, since={since!r}), expected two strings and an integer"
+        )
 
     def put(fn: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(fn):
-            raise TypeError(f"[register] {domain}.{op}: got {type(fn).__name__}, expected a function (node, *values)")
+            raise TypeError(
+                f"[register] {domain}.{op}: got {type(fn).__name__}, expected a function (node, *values)"
+            )
         _add(domain, op, Handler(fn, since, frozenset(numbers), True, own=True))
         return fn
 

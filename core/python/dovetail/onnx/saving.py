@@ -61,7 +61,9 @@ def _model(program: Program, opset: int) -> onnx.ModelProto:
         kind = writer.type_of(x)
         made = f"output_{i}"
         writer.nodes.append(helper.make_node("Identity", [name], [made]))
-        ports.append(helper.make_tensor_value_info(made, number_of_dtype(kind[0]), _sizes_of_output(program, i, kind)))
+        ports.append(
+            helper.make_tensor_value_info(made, number_of_dtype(kind[0]), _sizes_of_output(program, i, kind))
+        )
     graph = helper.make_graph(
         writer.nodes, program.name or "program",
         [helper.make_tensor_value_info(name, number_of_dtype(port.dtype), list(port.shape or ()))
@@ -70,8 +72,8 @@ def _model(program: Program, opset: int) -> onnx.ModelProto:
         [numpy_helper.from_array(x, constants[name]) for name, x in tensors.items()],
     )  # fmt: skip
     return helper.make_model(
-        graph, opset_imports=file.opsets if file.functions else file.opsets[:1], functions=list(file.functions.values()),
-        producer_name="dovetail", ir_version=10 if opset < 24 else 12,
+        graph, opset_imports=file.opsets if file.functions else file.opsets[:1],
+        functions=list(file.functions.values()), producer_name="dovetail", ir_version=10 if opset < 24 else 12,
     )  # fmt: skip
 
 
@@ -87,8 +89,8 @@ def _types(program: Program, described: dict[str, Any]) -> list[Type]:
             return [(dtype, tuple(shape)) for dtype, shape in program._core.types(shapes)]
         except (ValueError, IndexError) as why:
             error = error or why
-    raise ValueError(f"[onnx.save] no sizes were found that the program takes: {error}; export it with fixed sizes, as "
-                     "dovetail.spec(('batch', 16)) has them")  # fmt: skip
+    raise ValueError(f"[onnx.save] no sizes were found that the program takes: {error}; export it with fixed sizes, "
+                     "as dovetail.spec(('batch', 16)) has them")  # fmt: skip
 
 
 def _trials(program: Program, described: dict[str, Any]) -> Iterator[list[list[int]]]:
@@ -122,7 +124,9 @@ def _trials(program: Program, described: dict[str, Any]) -> Iterator[list[list[i
                 return known.setdefault(key, trial)
             return known.setdefault(key, draw.choice(choices))
 
-        yield [[size(n, (i, axis)) for axis, n in enumerate(port.shape or ())] for i, port in enumerate(program.inputs)]
+        yield [
+            [size(n, (i, axis)) for axis, n in enumerate(port.shape or ())] for i, port in enumerate(program.inputs)
+        ]
 
 
 def _sizes_of_output(program: Program, i: int, kind: Type) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Arithmetic of sizes: what graphs compute from Shape stays numbers of the trace, so that programs serve all sizes."""
+"""Arithmetic of sizes: what graphs compute from Shape stays numbers of the trace, so programs serve all sizes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,6 @@ def _chosen(condition: Any, a: Any, b: Any) -> Any:
     return a if condition else b
 
 
-
 def _cast(node: Node, x: Sizes) -> Any:
     name = DTYPES.get(node.get("to", 0))
     if name in ("int64", "int32"):
@@ -138,7 +137,11 @@ def _squeezed(node: Node, x: Sizes, axes: Sizes | None = None) -> Any:
 def _reduced(function: Callable[[Any, Any], Any], empty: int) -> Callable[..., Any]:
     def rule(node: Node, x: Sizes, axes: Sizes | None = None) -> Any:
         given = _axes(node, axes)
-        if x.ndim != 1 or (given and [a % 1 for a in given] != [0]) or (not given and node.get("noop_with_empty_axes")):
+        if (
+            x.ndim != 1
+            or (given and [a % 1 for a in given] != [0])
+            or (not given and node.get("noop_with_empty_axes"))
+        ):
             return None
         total: Any = empty
         for i, n in enumerate(x.flat):
@@ -158,7 +161,8 @@ _RULES: dict[str, Callable[..., Any]] = {
     "Mod": _elementwise(lambda a, b: a % b), "Neg": _elementwise(lambda a: -a),
     "Max": _elementwise(lambda *n: largest(*n)), "Min": _elementwise(lambda *n: smallest(*n)),
     "Floor": _elementwise(lambda a: math.floor(a) * 1.0), "Ceil": _elementwise(lambda a: math.ceil(a) * 1.0),
-    "Equal": _elementwise(lambda a, b: bool(a == b), "bool"), "Less": _elementwise(lambda a, b: bool(a < b), "bool"),
+    "Equal": _elementwise(lambda a, b: bool(a == b), "bool"),
+    "Less": _elementwise(lambda a, b: bool(a < b), "bool"),
     "Greater": _elementwise(lambda a, b: bool(a > b), "bool"),
     "GreaterOrEqual": _elementwise(lambda a, b: bool(a >= b), "bool"),
     "LessOrEqual": _elementwise(lambda a, b: bool(a <= b), "bool"), "Where": _elementwise(_chosen),

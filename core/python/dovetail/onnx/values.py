@@ -1,4 +1,4 @@
-"""The values of an import: arrays, traced arrays, sizes, sequences, strings; and why a node cannot be a part of a program.
+"""The values of an import: arrays, traced arrays, sizes, sequences, strings; and why no program can hold a node.
 
 Handlers get and return these:
 
@@ -24,17 +24,17 @@ from dovetail._trace import Tracer
 from dovetail.schema.number import Number
 
 __all__ = [
-    "DTYPES", "Dynamic", "NeedsValue", "Sizes", "Unsupported", "constant", "dtype_of_number", "elements", "expect_known",
-    "integer", "integers", "is_constant", "is_float", "is_integer_dtype", "is_strings", "is_traced", "number_of_dtype",
-    "prod", "scalar", "widened",
+    "DTYPES", "Dynamic", "NeedsValue", "Sizes", "Unsupported", "constant", "dtype_of_number", "elements",
+    "expect_known", "integer", "integers", "is_constant", "is_float", "is_integer_dtype", "is_strings",
+    "is_traced", "number_of_dtype", "prod", "scalar", "widened",
 ]  # fmt: skip
 
 STRING = 8  # TensorProto.STRING
 DTYPES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
-    11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16", 17: "float8_e4m3fn",
-    18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4_e2m1fn",
-    24: "float8_e8m0fnu", 25: "uint2", 26: "int2",
+    11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
+    17: "float8_e4m3fn", 18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4",
+    22: "int4", 23: "float4_e2m1fn", 24: "float8_e8m0fnu", 25: "uint2", 26: "int2",
 }  # fmt: skip
 _NUMBERS = {name: number for number, name in DTYPES.items()}
 
@@ -116,7 +116,7 @@ def is_strings(x: Any) -> bool:
 
 
 def elements(x: Any) -> list[Any]:
-    """The elements as Python's numbers, or the trace's. Raises NeedsValue where they depend on those of an input."""
+    """The elements as Python's numbers, or the trace's. Raises NeedsValue where an input decides about them."""
     if isinstance(x, Sizes):
         return list(x.flat)
     if isinstance(x, Tracer):
@@ -161,7 +161,9 @@ def is_integer_dtype(x: Any) -> bool:
 def dtype_of_number(number: int) -> str:
     """dovetail's name of TensorProto's dtype."""
     if number not in DTYPES:
-        raise Unsupported(f"tensors of ONNX's dtype {number} are unknown to this version; export with another dtype")
+        raise Unsupported(
+            f"tensors of ONNX's dtype {number} are unknown to this version; export with another dtype"
+        )
     return DTYPES[number]
 
 
@@ -170,7 +172,7 @@ def number_of_dtype(name: str) -> int:
 
 
 def widened(x: Array) -> Array:
-    """A stored dtype in one that ops compute with: int8 or uint8 for less than a byte, float32 for floats of 8 bits."""
+    """A stored dtype in one that ops compute with: int8 or uint8 for less than a byte, else float32."""
     name = x.dtype.name
     if name in PACKED:
         return dt.astype(x, PACKED[name])

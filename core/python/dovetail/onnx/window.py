@@ -19,7 +19,11 @@ from dovetail.schema.number import largest
 
 _op = _core.op_function
 _CONV: dict[int, Callable[..., Any]] = {1: nn.conv1d, 2: nn.conv2d, 3: nn.conv3d}
-_TRANSPOSED: dict[int, Callable[..., Any]] = {1: nn.conv_transpose1d, 2: nn.conv_transpose2d, 3: nn.conv_transpose3d}
+_TRANSPOSED: dict[int, Callable[..., Any]] = {
+    1: nn.conv_transpose1d,
+    2: nn.conv_transpose2d,
+    3: nn.conv_transpose3d,
+}
 _MAX_POOL: dict[int, Callable[..., Any]] = {1: nn.max_pool1d, 2: nn.max_pool2d, 3: nn.max_pool3d}
 _AVG_POOL: dict[int, Callable[..., Any]] = {1: nn.avg_pool1d, 2: nn.avg_pool2d, 3: nn.avg_pool3d}
 
@@ -203,7 +207,9 @@ def max_pool(node: Node, x: Any) -> Any:
     if g.n in _MAX_POOL and _fits(g):
         made = _MAX_POOL[g.n](x, g.kernel, g.strides, g.pads, g.dilations, g.ceil, wants)
         return (made[0], _overall(node, x, made[1])) if wants else made
-    y = padded(x, [(0, 0), (0, 0), *((b, a + more) for (b, a), more in zip(g.pads, g.beyond))], "constant", _least(x))
+    y = padded(
+        x, [(0, 0), (0, 0), *((b, a + more) for (b, a), more in zip(g.pads, g.beyond))], "constant", _least(x)
+    )
     windows = _op("sliding_window")(y, g.kernel, stride=g.strides, dilation=g.dilations)
     windows = dt.reshape(windows, (*windows.shape[: g.n + 2], prod(g.kernel)))
     if not wants:
@@ -228,7 +234,7 @@ def _overall(node: Node, x: Any, place: Any) -> Any:
     sizes = x.shape[2:]
     if node.get("storage_order", 0):
         left, found, step = place, None, prod(sizes)
-        for i, n in enumerate(sizes):
+        for i in range(len(sizes)):
             step = prod(sizes[i + 1 :])
             here = dt.floor_divide(left, step)
             left = left - here * step

@@ -16,7 +16,7 @@ from dovetail._array import numpy_dtype
 from dovetail.onnx.values import number_of_dtype
 from dovetail.schema import registry
 
-__all__ = ["DOMAIN", "File", "Node", "Type", "Writer"]
+__all__ = ["DOMAIN", "File", "Node", "Type", "Writer", "place_of", "typed"]
 
 DOMAIN = "dovetail"
 Type = tuple[str, tuple[int, ...]]  # a dtype, and sizes that are right for one call
@@ -216,12 +216,14 @@ class Writer:
 
     def sizes(self, values: Any) -> str:
         """A list of integers, of which some may be numbers of the table, as an int64 vector."""
-        if isinstance(values, int) or isinstance(values, dict):
+        if isinstance(values, (int, dict)):
             values = [values]
         if all(isinstance(n, int) for n in values):
             return self.ints(*values)
-        parts = [self.ints(n) if isinstance(n, int) else self.add("Unsqueeze", [self.number(n["number"]), self.ints(0)])
-                 for n in values]  # fmt: skip
+        parts = [
+            self.ints(n) if isinstance(n, int) else self.add("Unsqueeze", [self.number(n["number"]), self.ints(0)])
+            for n in values
+        ]
         return parts[0] if len(parts) == 1 else self.add("Concat", parts, axis=0)
 
     def scalar_of(self, value: Any) -> str:
@@ -257,12 +259,18 @@ def typed(program: dict[str, Any], inputs: Sequence[Type], attributes: Any = Non
     described = {k: v for k, v in program.items() if k not in ("dovetail", "inputs", "signature")}
     if attributes:
         described["numbers"] = [
-            _spelled(attributes.get(tuple(n[1:]), attributes.get((n[1],))))
+            _spelled(attributes[place_of(attributes, n[1:])])
             if isinstance(n, list) and n[0].endswith("attribute") else n for n in described.get("numbers", [])
         ]  # fmt: skip
     described["inputs"] = [{"dtype": dtype, "shape": [None] * len(shape)} for dtype, shape in inputs]
     made = _core.program_from_text(json.dumps({"dovetail": 1, **described}))
     return [(dtype, tuple(shape)) for dtype, shape in made.types([list(shape) for _, shape in inputs])]
+
+
+def place_of(attributes: dict[tuple[int, ...], Any], of: Sequence[int]) -> tuple[int, ...]:
+    """The place of a number: one integer stands for each of a list."""
+    places = (tuple(of), (of[0],), (of[0], 0))
+    return next((place for place in places if place in attributes), places[0])
 
 
 def _spelled(n: Any) -> Any:

@@ -11,7 +11,7 @@ from onnx import helper
 
 from dovetail import _core
 from dovetail._dtypes import finfo
-from dovetail.onnx.writer import DOMAIN, Node, Writer, typed
+from dovetail.onnx.writer import DOMAIN, Node, Writer, place_of, typed
 from dovetail.schema import registry
 
 __all__ = ["RULES", "evaluated", "rule", "write"]
@@ -33,7 +33,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 def write(node: Node) -> Any:
     """The names of the results of a node."""
-    from dovetail.onnx import writing_control, writing_ops  # noqa: F401 - they register rules
+    from dovetail.onnx import writing_control, writing_layers, writing_ops  # noqa: F401 - they register rules
 
     if node.op in RULES:
         made = RULES[node.op](node)
@@ -53,8 +53,12 @@ def call_of_function(node: Node) -> Any:
     )  # fmt: skip
     function = w.file.functions.get(key)
     if function is None:
-        function = w.file.functions[key] = _function(node, program, [t for t in operands if t is not None], symbolic)
-    inputs = [x for x in node.xs() if x] + [w.number(entry) if isinstance(entry, int) else entry for entry in symbolic.values()]
+        function = w.file.functions[key] = _function(
+            node, program, [t for t in operands if t is not None], symbolic
+        )
+    inputs = [x for x in node.xs() if x] + [
+        w.number(entry) if isinstance(entry, int) else entry for entry in symbolic.values()
+    ]
     return w.add(function.name, inputs, node.n_out, domain=DOMAIN)
 
 
@@ -87,8 +91,10 @@ def _decomposition(node: Node, operands: list[Any]) -> tuple[dict[str, Any], dic
         if p.name in node.given:
             attributes[p.name] = value
     if not registry[node.op].spec.has_decomposition:
-        raise NotImplementedError(f"[onnx.save] {node.op} of {', '.join(t[0] for t in operands if t)}: ONNX has no such "
-                                  "op; leave it out of the program")  # fmt: skip
+        dtypes = ", ".join(t[0] for t in operands if t)
+        raise NotImplementedError(
+            f"[onnx.save] {node.op} of {dtypes}: ONNX has no such op; leave it out of the program"
+        )
     given = [None if t is None else (t[0], list(t[1])) for t in operands]
     _, text = _core.decomposition_text(node.op, given, attributes)
     return json.loads(text), symbolic
@@ -100,7 +106,7 @@ def _value(node: Node, value: Any, place: tuple[int, ...], symbolic: dict[tuple[
         return evaluated(node.w, value["number"])
     if isinstance(value, dict):
         return value.get("dtype", value)
-    return value
+    return float(value) if value in ("inf", "-inf", "nan") else value
 
 
 def evaluated(w: Writer, k: int) -> Any:
@@ -112,7 +118,7 @@ def evaluated(w: Writer, k: int) -> Any:
     if op == "size":
         return w.types[of[0]][1][of[1]]
     if op.endswith("attribute"):
-        return w.known_attributes[tuple(of) if tuple(of) in w.known_attributes else (of[0],)]
+        return w.known_attributes[place_of(w.known_attributes, of)]
     a, b = (evaluated(w, n) if n >= 0 else None for n in (*of, -1)[:2])
     return _ARITHMETIC[op](a, b)
 
@@ -128,7 +134,7 @@ def _function(node: Node, program: dict[str, Any], inputs: list[Any], symbolic: 
     places = dict(zip(symbolic, names[len(inputs) :]))
 
     def attribute(of: list[int]) -> str:
-        place = (of[0],) if tuple(of) not in inner.known_attributes else tuple(of)
+        place = place_of(inner.known_attributes, of)
         if place in places:
             return places[place]
         value = inner.known_attributes[place]
@@ -147,8 +153,10 @@ def _normalised(node: Node) -> dict[tuple[int, ...], Any]:
         value = node.at[p.name]
         if p.name == "axis" and node.has(0) and node.op != "expand_dims":
             value = _counted_from_the_front(value, node.rank(), p.kind)
-        if value is None and p.kind == "f64":
-            value = math.nan
+        if p.name == "stride" and value is None:
+            value = node.at["kernel_size"]
+        if p.kind == "f64":
+            value = math.nan if value is None else float(value) if isinstance(value, str) else value
         if isinstance(value, (list, tuple)):
             for k, v in enumerate(value):
                 found[position, k] = evaluated(node.w, v["number"]) if isinstance(v, dict) else v
@@ -175,7 +183,7 @@ _FROM_OPERANDS: dict[str, Callable[[Node], str]] = {"eps": _epsilon, "scale": _s
 
 def _counted_from_the_front(axis: Any, rank: int, kind: str) -> Any:
     if axis is None:
-        return list(range(rank)) if kind == "i64s" else None
+        return list(range(rank)) if kind == "i64s" else 0 if rank == 1 else None
     if isinstance(axis, (list, tuple)):
         return [a % rank if isinstance(a, int) else a for a in axis]
     return axis % rank if isinstance(axis, int) and rank else axis

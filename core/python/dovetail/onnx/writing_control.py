@@ -24,7 +24,9 @@ def _port(name: str, kind: Type) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, number_of_dtype(kind[0]), [None] * len(kind[1]))
 
 
-def _graph(n: Node, inner: Writer, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[tuple[str, Type]]) -> Any:
+def _graph(
+    n: Node, inner: Writer, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[tuple[str, Type]]
+) -> Any:
     """The subgraph of a writer's nodes. An output is the result of a node of its own."""
     ports = [_port(inner.add("Identity", [name]), kind) for name, kind in outputs]
     return helper.make_graph(inner.nodes, n.w.file.name(n.op), list(inputs), ports)

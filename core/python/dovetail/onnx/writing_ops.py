@@ -12,37 +12,43 @@ from dovetail.onnx.writer import Node
 from dovetail.onnx.writing import rule
 
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 _SAME = {
-    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh",
-    "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor",
+    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan",
+    "atanh": "Atanh", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor",
     "hardswish": "HardSwish", "log": "Log", "mish": "Mish", "negative": "Neg", "reciprocal": "Reciprocal",
     "relu": "Relu", "round": "Round", "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin", "sinh": "Sinh",
-    "softsign": "Softsign", "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh", "copy": "Identity",
-    "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "quotient": "Div", "maximum": "Max",
-    "minimum": "Min", "equal": "Equal", "less": "Less", "less_equal": "LessOrEqual", "greater": "Greater",
+    "softsign": "Softsign", "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh", "copy": "Identity", "add": "Add",
+    "subtract": "Sub", "multiply": "Mul", "divide": "Div", "quotient": "Div", "maximum": "Max", "minimum": "Min",
+    "equal": "Equal", "less": "Less", "less_equal": "LessOrEqual", "greater": "Greater",
     "greater_equal": "GreaterOrEqual", "logical_and": "And", "logical_or": "Or", "logical_xor": "Xor",
     "logical_not": "Not", "where": "Where",
 }  # fmt: skip
+# Comparisons of bools: which operand is negated, and what joins them.
+_OF_BOOLS = {"maximum": (None, "Or"), "minimum": (None, "And"), "less": (0, "And"), "less_equal": (0, "Or"),
+             "greater": (1, "And"), "greater_equal": (1, "Or")}  # fmt: skip
 _LOGICAL = ("logical_and", "logical_or", "logical_xor", "logical_not")
 
 
 @rule(*_SAME)
 def same(n: Node) -> Any:
     dtype = n.dtype(1 if n.op == "where" else 0)
-    if n.op in ("ceil", "floor", "round") and dtype not in _FLOATS:
+    if n.op in ("ceil", "floor", "round") and dtype not in FLOATS:
         return n.w.add("Identity", n.xs())
     if n.op in _LOGICAL:
-        return n.w.add(_SAME[n.op], [x if n.dtype(i) == "bool" else n.w.cast(x, "bool") for i, x in enumerate(n.xs())])
-    if dtype == "bool" and n.op in ("maximum", "minimum", "less", "less_equal", "greater", "greater_equal", "sign"):
-        return None
+        return n.w.add(
+            _SAME[n.op], [x if n.dtype(i) == "bool" else n.w.cast(x, "bool") for i, x in enumerate(n.xs())]
+        )
+    if dtype == "bool" and n.op in _OF_BOOLS:
+        flipped, op = _OF_BOOLS[n.op]
+        return n.w.add(op, [n.w.add("Not", [x]) if i == flipped else x for i, x in enumerate(n.xs())])
     return n.w.add(_SAME[n.op], n.xs())
 
 
 @rule("isnan", "isinf")
 def is_special(n: Node) -> Any:
-    if n.dtype() not in _FLOATS:
+    if n.dtype() not in FLOATS:
         return None
     return n.w.add("IsNaN" if n.op == "isnan" else "IsInf", n.xs())
 
@@ -67,11 +73,6 @@ def rsqrt(n: Node) -> Any:
     return n.w.add("Reciprocal", [n.w.add("Sqrt", n.xs())])
 
 
-@rule("silu")
-def silu(n: Node) -> Any:
-    return n.w.add("Mul", [n.x(), n.w.add("Sigmoid", n.xs())])
-
-
 @rule("pow")
 def power(n: Node) -> Any:
     return n.w.add("Pow", n.xs())
@@ -82,20 +83,14 @@ def remainder(n: Node) -> Any:
     return n.w.add("Mod", n.xs()) if n.dtype() in _INTEGERS else None
 
 
-@rule("floor_divide")
-def floor_divide(n: Node) -> Any:
-    if n.dtype() in _INTEGERS:
-        rest = n.w.add("Mod", n.xs())
-        return n.w.add("Div", [n.w.add("Sub", [n.x(), rest]), n.x(1)])
-    return n.w.add("Floor", [n.w.add("Div", n.xs())]) if n.dtype() in _FLOATS else None
-
-
 @rule("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert")
 def bitwise(n: Node) -> Any:
     part = n.op.removeprefix("bitwise_")
     if n.dtype() == "bool":
         return n.w.add({"and": "And", "or": "Or", "xor": "Xor", "invert": "Not"}[part], n.xs())
-    return n.w.add({"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor", "invert": "BitwiseNot"}[part], n.xs())
+    return n.w.add(
+        {"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor", "invert": "BitwiseNot"}[part], n.xs()
+    )
 
 
 @rule("bitwise_left_shift", "bitwise_right_shift")
@@ -112,7 +107,9 @@ def shift(n: Node) -> Any:
     rest = n.w.add("Mod", [n.x(), power])
     made = n.w.add("Div", [n.w.add("Sub", [n.x(), rest]), power])
     # beyond the largest power of 2 the sign alone is left: -1 or 0
-    sign = n.w.add("Div", [n.w.add("Sub", [made, n.w.add("Mod", [made, n.w.constant(2, dtype)])]), n.w.constant(2, dtype)])
+    sign = n.w.add(
+        "Div", [n.w.add("Sub", [made, n.w.add("Mod", [made, n.w.constant(2, dtype)])]), n.w.constant(2, dtype)]
+    )
     far = n.w.add("Greater", [n.x(1), most])
     return n.w.add("Where", [far, sign, made])
 
@@ -153,7 +150,7 @@ def activation(n: Node) -> Any:
 @rule("astype")
 def astype(n: Node) -> Any:
     to = n.dtype_of("dtype")
-    if n.dtype() in _FLOATS and to in _INTEGERS and to not in ("int32", "int64"):
+    if n.dtype() in FLOATS and to in _INTEGERS and to not in ("int32", "int64"):
         return n.w.cast(n.w.cast(n.x(), "int64"), to)
     return n.w.cast(n.x(), to)
 
@@ -168,7 +165,7 @@ def reshape(n: Node) -> Any:
 @rule("permute_dims")
 def permute_dims(n: Node) -> Any:
     rank = n.rank()
-    return n.w.add("Transpose", n.xs(), perm=[a % rank for a in _list(n.static("axes"))])
+    return n.w.add("Transpose", n.xs(), perm=[a % rank for a in listed(n.static("axes"))])
 
 
 @rule("matrix_transpose")
@@ -180,21 +177,26 @@ def matrix_transpose(n: Node) -> Any:
 @rule("moveaxis")
 def moveaxis(n: Node) -> Any:
     rank = n.rank()
-    source = [a % rank for a in _list(n.static("source"))]
-    target = [a % rank for a in _list(n.static("destination"))]
+    source = [a % rank for a in listed(n.static("source"))]
+    target = [a % rank for a in listed(n.static("destination"))]
     order = [a for a in range(rank) if a not in source]
     for place, axis in sorted(zip(target, source)):
         order.insert(place, axis)
     return n.w.add("Transpose", n.xs(), perm=order)
 
 
-def _list(value: Any) -> list[int]:
+def listed(value: Any) -> list[int]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def each(value: Any, k: int) -> list[int]:
+    values = listed(value)
+    return values * k if len(values) == 1 else values
 
 
 @rule("expand_dims", "squeeze")
 def axes_of_one(n: Node) -> Any:
-    axes = n.w.ints(*_list(n.static("axis")))
+    axes = n.w.ints(*listed(n.static("axis")))
     return n.w.add("Unsqueeze" if n.op == "expand_dims" else "Squeeze", [n.x(), axes])
 
 
@@ -206,7 +208,9 @@ def broadcast_to(n: Node) -> Any:
 @rule("slice")
 def slice_of(n: Node) -> Any:
     axes = n.w.ints(*range(n.rank()))
-    return n.w.add("Slice", [n.x(), n.w.sizes(n.at["start"]), n.w.sizes(n.at["stop"]), axes, n.w.sizes(n.at["step"])])
+    return n.w.add(
+        "Slice", [n.x(), n.w.sizes(n.at["start"]), n.w.sizes(n.at["stop"]), axes, n.w.sizes(n.at["step"])]
+    )
 
 
 @rule("set_slice")
@@ -245,10 +249,12 @@ def stack(n: Node) -> Any:
 @rule("flip")
 def flip(n: Node) -> Any:
     axis = n.static("axis")
-    axes = list(range(n.rank())) if axis is None else [a % n.rank() for a in _list(axis)]
+    axes = list(range(n.rank())) if axis is None else [a % n.rank() for a in listed(axis)]
     k = len(axes)
     least = -(2**63) + 1
-    return n.w.add("Slice", [n.x(), n.w.ints(*[-1] * k), n.w.ints(*[least] * k), n.w.ints(*axes), n.w.ints(*[-1] * k)])
+    return n.w.add(
+        "Slice", [n.x(), n.w.ints(*[-1] * k), n.w.ints(*[least] * k), n.w.ints(*axes), n.w.ints(*[-1] * k)]
+    )
 
 
 @rule("tile")
@@ -263,9 +269,14 @@ def tile(n: Node) -> Any:
 @rule("pad")
 def pad(n: Node) -> Any:
     width = n.at["pad_width"]
-    if not isinstance(width, (list, tuple)) or len(width) != 2 * n.rank():
+    width = list(width) if isinstance(width, (list, tuple)) else [width]
+    width = width * 2 if len(width) == 1 else width
+    width = width * n.rank() if len(width) == 2 else width
+    value = n.static("constant_values")
+    if isinstance(value, dict):
         return None
-    return n.w.add("Pad", [n.x(), n.w.sizes([*width[::2], *width[1::2]]), n.w.constant(n.static("constant_values"), n.dtype())])
+    return n.w.add("Pad", [n.x(), n.w.sizes([*width[::2], *width[1::2]]), n.w.constant(float(value) if
+                           isinstance(value, str) else value, n.dtype())])  # fmt: skip
 
 
 @rule("tril", "triu")
@@ -314,7 +325,7 @@ def eye(n: Node) -> Any:
 def sliding_window(n: Node) -> Any:
     """Of each spatial axis the rows of places that each window has."""
     w, made = n.w, n.x()
-    kernel, stride, dilation = (_list(n.static(name)) for name in ("kernel_size", "stride", "dilation"))
+    kernel, stride, dilation = (listed(n.static(name)) for name in ("kernel_size", "stride", "dilation"))
     k = len(kernel)
     lead = n.rank() - k
     for i, (size, s, d) in enumerate(zip(kernel, stride, dilation)):
@@ -323,7 +334,9 @@ def sliding_window(n: Node) -> Any:
         places = w.add("Sub", [w.size(n.x(), lead + i), w.ints_scalar(span)])
         places = w.add("Add", [w.add("Div", [places, w.ints_scalar(s)]), w.ints_scalar(1)])
         first = w.add("Mul", [w.add("Range", [w.ints_scalar(0), places, w.ints_scalar(1)]), w.ints_scalar(s)])
-        index = w.add("Add", [w.add("Unsqueeze", [first, w.ints(1)]), w.constant(np.arange(size, dtype=np.int64) * d)])
+        index = w.add(
+            "Add", [w.add("Unsqueeze", [first, w.ints(1)]), w.constant(np.arange(size, dtype=np.int64) * d)]
+        )
         made = w.add("Gather", [made, index], axis=axis)
     order = [*range(lead), *range(lead, lead + 2 * k, 2), *range(lead + 1, lead + 2 * k, 2)]
     return w.add("Transpose", [made], perm=order)
@@ -355,14 +368,22 @@ def take(n: Node) -> Any:
 
 @rule("scatter")
 def scatter(n: Node) -> Any:
-    if n.dtype() == "bool" and n.at["mode"] != "set" or n.static("axis") != 0:
+    if n.dtype() == "bool" and n.at["mode"] != "set":
         return None
-    w = n.w
+    w, rank = n.w, n.rank()
+    axis = n.static("axis") % rank
+    order = [axis, *(a for a in range(rank) if a != axis)]
+    back = [order.index(a) for a in range(rank)]
     indices = w.cast(n.x(1), "int64") if n.dtype(1) != "int64" else n.x(1)
-    rows = w.add("Shape", [n.x()], start=1)
-    updates = w.add("Expand", [n.x(2), w.add("Concat", [w.add("Shape", [indices]), rows], axis=0)])
+    count = w.add("Shape", [indices])
+    shape = w.add("Shape", [n.x()])
+    shape = w.add("Concat", [w.add("Slice", [shape, w.ints(0), w.ints(axis)]), count,
+                             w.add("Slice", [shape, w.ints(axis + 1), w.ints(rank)])], axis=0)  # fmt: skip
+    updates = w.add("Expand", [n.x(2) if n.dtype(2) == n.dtype() else w.cast(n.x(2), n.dtype()), shape])
+    x, updates = (v if axis == 0 else w.add("Transpose", [v], perm=order) for v in (n.x(), updates))
     mode = {"set": "none", "multiply": "mul"}.get(n.at["mode"], n.at["mode"])
-    return w.add("ScatterND", [n.x(), w.add("Unsqueeze", [indices, w.ints(1)]), updates], reduction=mode)
+    made = w.add("ScatterND", [x, w.add("Unsqueeze", [indices, w.ints(1)]), updates], reduction=mode)
+    return made if axis == 0 else w.add("Transpose", [made], perm=back)
 
 
 @rule("embedding")
@@ -385,173 +406,3 @@ def sort(n: Node) -> Any:
     values, places = n.w.add("TopK", [x, k], 2, axis=axis, largest=int(bool(n.at["descending"])))
     made = places if n.op == "argsort" else values
     return n.w.cast(made, "bool") if n.op == "sort" and n.dtype() == "bool" else made
-
-
-# ---- reductions --------------------------------------------------------------------------------------------------
-
-_REDUCE = {"sum": "ReduceSum", "prod": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin", "mean": "ReduceMean",
-           "logsumexp": "ReduceLogSumExp"}  # fmt: skip
-
-
-@rule(*_REDUCE)
-def reduction(n: Node) -> Any:
-    w, x, dtype = n.w, n.x(), n.out[0][0]
-    if n.dtype() == "bool" and n.op in ("max", "min"):
-        return None
-    if n.dtype() != dtype:
-        x = w.cast(x, dtype)
-    axis = n.static("axis")
-    if axis is not None and not _list(axis):
-        return x  # over no axes; ONNX would reduce all
-    axes = "" if axis is None else w.ints(*_list(axis))
-    return w.add(_REDUCE[n.op], [x, axes], keepdims=int(bool(n.at["keepdims"])))
-
-
-@rule("any", "all")
-def any_all(n: Node) -> Any:
-    w = n.w
-    axis = n.static("axis")
-    x = n.x() if n.dtype() == "bool" else w.cast(n.x(), "bool")
-    if axis is not None and not _list(axis):
-        return x
-    axes = "" if axis is None else w.ints(*_list(axis))
-    made = w.add("ReduceMax" if n.op == "any" else "ReduceMin", [w.cast(x, "int32"), axes],
-                 keepdims=int(bool(n.at["keepdims"])))  # fmt: skip
-    return w.cast(made, "bool")
-
-
-@rule("argmax", "argmin")
-def arg_extreme(n: Node) -> Any:
-    axis = n.static("axis")
-    x = n.x() if n.dtype() != "bool" else n.w.cast(n.x(), "uint8")
-    if axis is None:
-        x, axis = n.w.add("Reshape", [x, n.w.ints(-1)]), 0
-        if n.at["keepdims"]:
-            return None
-    return n.w.add("ArgMax" if n.op == "argmax" else "ArgMin", [x], axis=axis, keepdims=int(bool(n.at["keepdims"])))
-
-
-@rule("softmax", "log_softmax")
-def softmax(n: Node) -> Any:
-    return n.w.add("Softmax" if n.op == "softmax" else "LogSoftmax", n.xs(), axis=n.static("axis"))
-
-
-@rule("cumulative_sum")
-def cumulative_sum(n: Node) -> Any:
-    axis, dtype = n.static("axis"), n.out[0][0]
-    if n.at["include_initial"] or dtype not in ("int32", "int64", *_FLOATS):
-        return None
-    x = n.x() if n.dtype() == dtype else n.w.cast(n.x(), dtype)
-    return n.w.add("CumSum", [x, n.w.ints_scalar(0 if axis is None else axis)])
-
-
-# ---- products ----------------------------------------------------------------------------------------------------
-
-
-@rule("matmul")
-def matmul(n: Node) -> Any:
-    dtype = n.out[0][0]
-    if dtype not in ("int32", "int64", "uint32", "uint64", *_FLOATS):
-        return None
-    return n.w.add("MatMul", [x if n.dtype(i) == dtype else n.w.cast(x, dtype) for i, x in enumerate(n.xs())])
-
-
-@rule("linear")
-def linear(n: Node) -> Any:
-    if n.rank() == 2 and n.has(2):
-        return n.w.add("Gemm", n.xs(), transB=1)
-    made = n.w.add("MatMul", [n.x(), n.w.add("Transpose", [n.x(1)], perm=[1, 0])])
-    return n.w.add("Add", [made, n.x(2)]) if n.has(2) else made
-
-
-@rule("matmul_integer")
-def matmul_integer(n: Node) -> Any:
-    return n.w.add("MatMulInteger", n.xs())
-
-
-@rule("conv1d", "conv2d", "conv3d")
-def conv(n: Node) -> Any:
-    k = n.rank() - 2
-    stride, padding, dilation = (_each(n.static(name), k) for name in ("stride", "padding", "dilation"))
-    return n.w.add("Conv", n.xs(), strides=stride, pads=padding * 2, dilations=dilation, group=n.static("groups"))
-
-
-@rule("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
-def conv_transpose(n: Node) -> Any:
-    k = n.rank() - 2
-    stride, padding, more, dilation = (
-        _each(n.static(name), k) for name in ("stride", "padding", "output_padding", "dilation")
-    )
-    return n.w.add("ConvTranspose", n.xs(), strides=stride, pads=padding * 2, output_padding=more, dilations=dilation,
-                   group=n.static("groups"))  # fmt: skip
-
-
-def _each(value: Any, k: int) -> list[int]:
-    values = _list(value)
-    return values * k if len(values) == 1 else values
-
-
-@rule("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d")
-def pool(n: Node) -> Any:
-    k = n.rank() - 2
-    kernel, padding = (_each(n.static(name), k) for name in ("kernel_size", "padding"))
-    stride = kernel if n.at["stride"] is None else _each(n.static("stride"), k)
-    if n.op.startswith("avg"):
-        return n.w.add("AveragePool", n.xs(), kernel_shape=kernel, strides=stride, pads=padding * 2,
-                       count_include_pad=int(bool(n.at["count_include_pad"])))  # fmt: skip
-    return n.w.add("MaxPool", n.xs(), kernel_shape=kernel, strides=stride, pads=padding * 2,
-                   dilations=_each(n.static("dilation"), k))  # fmt: skip
-
-
-# ---- normalisation and quantisation ------------------------------------------------------------------------------
-
-
-@rule("layer_norm")
-def layer_norm(n: Node) -> Any:
-    if not n.has(1):
-        return None
-    axis = n.rank() - len(_list(n.at["normalized_shape"]))
-    return n.w.add("LayerNormalization", n.xs(), axis=axis, epsilon=float(n.static("eps")))
-
-
-@rule("batch_norm")
-def batch_norm(n: Node) -> Any:
-    if not n.has(3) or not n.has(4):
-        return None
-    x, mean, var, weight, bias = n.xs()
-    return n.w.add("BatchNormalization", [x, weight, bias, mean, var], epsilon=float(n.static("eps")))
-
-
-@rule("group_norm")
-def group_norm(n: Node) -> Any:
-    if not n.has(1) or not n.has(2):
-        return None
-    return n.w.add("GroupNormalization", n.xs(), num_groups=n.static("num_groups"), epsilon=float(n.static("eps")))
-
-
-@rule("quantize")
-def quantize(n: Node) -> Any:
-    name = n.dtype_of("dtype")
-    zero = ""
-    if n.has(2):
-        zero = n.x(2) if n.dtype(2) == name else n.w.cast(n.x(2), name)
-    return n.w.add("QuantizeLinear", [n.x(), n.x(1), zero], output_dtype=number_of_dtype(name), axis=n.static("axis"))
-
-
-@rule("dequantize")
-def dequantize(n: Node) -> Any:
-    zero = ""
-    if n.has(2):
-        zero = n.x(2) if n.dtype(2) == n.dtype() else n.w.cast(n.x(2), n.dtype())
-    return n.w.add("DequantizeLinear", [n.x(), n.x(1), zero], axis=n.static("axis"))
-
-
-@rule("bitcast")
-def bitcast(n: Node) -> Any:
-    if n.dtype().startswith("complex") or n.dtype_of("dtype").startswith("complex"):
-        raise NotImplementedError("[onnx.save] complex numbers: ONNX has no arithmetic of them; leave them out")
-    if n.w.file.opset < 26:
-        raise NotImplementedError("[onnx.save] a bitcast needs opset 26 or newer: save(program, path, opset=26)")
-    return n.w.add("BitCast", n.xs(), to=number_of_dtype(n.dtype_of("dtype")))
-
-
