@@ -4,7 +4,7 @@ python tests/onnx/suite.py dovetail --device sim:0 -k resize -o results.json
 python tests/onnx/suite.py onnxruntime
 
 prints each case that does not pass and why, as wrong (another result), unsupported (NotImplementedError), error
-(any other exception), crash or timeout, and writes the results. `reference` and `onnxruntime` run the cases by these.
+(any other exception), crash or timeout, and writes the results. `reference` and `onnxruntime` run the same cases.
 """
 
 from __future__ import annotations

@@ -60,7 +60,8 @@ def test_all_problems_at_once():
 def test_ops_within_subgraphs_are_checked():
     proto = model("""g (float[b] x, bool c) => (float[b] z) {
       z = If (c) <
-        then_branch = t () => (float[b] p) { p = com.acme.Foo (x) }, else_branch = e () => (float[b] q) { q = Abs (x) }
+        then_branch = t () => (float[b] p) { p = com.acme.Foo (x) },
+        else_branch = e () => (float[b] q) { q = Abs (x) }
       >
     }""")
     assert [row.op for row in dovetail.onnx.check(proto).rows if row.by == "missing"] == ["com.acme.Foo"]
@@ -68,7 +69,7 @@ def test_ops_within_subgraphs_are_checked():
 
 def test_a_handler_of_the_user(handlers):
     proto = model("g (float[b] x) => (float[b] y, float[b] z) { y, z = com.acme.Foo <alpha = 3.0> (x) }")
-    with pytest.raises(NotImplementedError, match="op com.acme.Foo-3 has no handler; register one with"):
+    with pytest.raises(NotImplementedError, match=r"op com.acme.Foo-3 has no handler; register one with"):
         dovetail.onnx.load(proto)
 
     def foo(node, x):

@@ -66,7 +66,7 @@ def test_a_link_that_leaves_the_folder(tmp_path):
     (tmp_path / "secret").write_bytes(bytes(16))
     path = saved(tmp_path / "model", with_external("w.bin"))
     os.symlink(tmp_path / "secret", tmp_path / "model/w.bin")
-    with pytest.raises(ValueError, match="'w.bin' is a link that leaves the model's folder"):
+    with pytest.raises(ValueError, match=r"'w.bin' is a link that leaves the model's folder"):
         load(path)
     (tmp_path / "model/sub").symlink_to(tmp_path)
     with pytest.raises(ValueError, match="is a link that leaves the model's folder"):
@@ -89,7 +89,7 @@ def test_external_data_that_does_not_fit(tmp_path):
     (tmp_path / "w.bin").write_bytes(bytes(12))
     with pytest.raises(ValueError, match="external data has 12 bytes, expected 16 for float32 of shape"):
         load(saved(tmp_path, with_external("w.bin")))
-    with pytest.raises(ValueError, match="from byte 8 to 24, but 'w.bin' has 12 bytes; copy the whole file"):
+    with pytest.raises(ValueError, match=r"from byte 8 to 24, but 'w.bin' has 12 bytes; copy the whole file"):
         load(saved(tmp_path, with_external("w.bin", offset=8, length=16)))
     with pytest.raises(ValueError, match="expected integers"):
         load(saved(tmp_path, with_external("w.bin", offset="x")))
@@ -110,7 +110,7 @@ def test_what_is_no_model(tmp_path):
         load(tmp_path / "m.onnx")
     with pytest.raises(ValueError, match="it has no graph or no opset"):
         load(b"")
-    with pytest.raises(TypeError, match="got int, expected a path, bytes or an onnx.ModelProto"):
+    with pytest.raises(TypeError, match=r"got int, expected a path, bytes or an onnx.ModelProto"):
         load(3)
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "missing.onnx")

@@ -12,13 +12,11 @@ times; calls of further values run node by node, eagerly.
 
 from __future__ import annotations
 
-import re
+import threading
 from collections.abc import Sequence
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import onnx
 
 import dovetail as dt
 from dovetail import _core
@@ -28,48 +26,28 @@ from dovetail._program import Program
 from dovetail._trace import Tracer
 from dovetail.onnx.importer import Importer, Opaque, Scope, deaths, names_used
 from dovetail.onnx.limits import LimitError, Limits
+from dovetail.onnx.plan import (
+    Cut,
+    Input,
+    Step,
+    Variant,
+    has_pinned_sizes,
+    input_of,
+    is_host,
+    is_small,
+    key_of,
+    kind_of,
+    kind_of_spec,
+    names_chosen_sizes,
+    needed_nodes,
+    result_of,
+)  # fmt: skip
 from dovetail.onnx.reader import Source
-from dovetail.onnx.values import DTYPES, STRING, Dynamic, NeedsValue, Sizes, constant, is_traced
+from dovetail.onnx.values import Dynamic, NeedsValue, constant
 
 __all__ = ["Input", "Model"]
 
-_MOST_GUARDED = 4096  # bytes of an input whose values a program may be made for
 _BROKEN_GUARD = "it was made for"  # in what a Program raises for sizes that break its guards
-
-
-class Input(NamedTuple):
-    """An input of a model: its name, dtype, and sizes: integers, names, or None; shape None: any number of axes."""
-
-    name: str
-    dtype: str
-    shape: tuple[int | str | None, ...] | None
-    optional: bool = False
-
-
-class _Variant(NamedTuple):
-    kinds: tuple[Any, ...]
-    values: dict[str, tuple[Any, ...]]  # value guards: of inputs by name
-    program: Program
-    names: tuple[str, ...]  # of its arguments
-    outputs: tuple[str, ...]
-    host: dict[str, Any]  # results that no program computes: strings, absent optionals
-
-
-class _Cut(Exception):
-    """A trace came to a node that no program can hold."""
-
-    def __init__(self, index: int, why: str, needs: tuple[str, ...] = ()):
-        super().__init__(why)
-        self.index, self.why, self.needs = index, why, needs
-
-
-class _Step:
-    """Nodes first to last of the main graph. why: they run eagerly; None: by programs."""
-
-    def __init__(self, first: int, last: int, why: str | None = None):
-        self.first, self.last, self.why = first, last, why
-        self.variants: list[_Variant] = []
-        self.guarded: set[str] = set()  # inputs whose values decide about shapes
 
 
 class Model:
@@ -81,10 +59,11 @@ class Model:
 
     def __init__(self, source: Source, device: Any, limits: Limits, values: dict[str, Any], folds: bool = True):
         self._source, self._limits, self._folds = source, limits, folds
+        self._lock = threading.RLock()  # of the plan and its programs
         self.device = device
         graph = source.model.graph
         self.name = source.name
-        needed = _needed(list(graph.node), [o.name for o in graph.output])
+        needed = needed_nodes(list(graph.node), [o.name for o in graph.output])
         self._numbers = [i for i, _ in needed]  # in the file
         self._nodes = [node for _, node in needed]
         self._initial: dict[str, Any] = {}
@@ -96,12 +75,12 @@ class Model:
                 raise ValueError(f"[{self.name}] values: there is no input {name!r}: expected some of "
                                  f"{', '.join(self._ports)}")  # fmt: skip
         self.inputs: tuple[Input, ...] = tuple(
-            _input(port, port.name in initializers)
+            input_of(port, port.name in initializers)
             for port in graph.input
             if port.name not in self._given and (source.model.ir_version < 4) * (port.name in initializers) == 0
         )
         self.outputs: tuple[str, ...] = tuple(o.name for o in graph.output)
-        self._steps = [_Step(0, len(self._nodes))] if self._nodes else []
+        self._steps = [Step(0, len(self._nodes))] if self._nodes else []
         self._program: Program | None = None
         self._why = ""
         with device:
@@ -145,7 +124,7 @@ class Model:
         self._initial |= self._given
         free = [port for port in self.inputs if not port.optional]
         if not self._nodes:
-            self._steps = [_Step(0, 0)]
+            self._steps = [Step(0, 0)]
         odd = [p.name for p in free if p.shape is None or p.dtype not in _core.dtypes]
         if odd:
             self._why = f"the type of input {odd[0]!r} is known when it is called; export it with a tensor's shape"
@@ -154,21 +133,19 @@ class Model:
         step = self._steps[0]
         try:
             variant = self._traced(step, specs, [*specs], None)
-        except _Cut as cut:
+        except Cut as cut:
             if cut.needs:
+                name = repr(cut.needs[0])
                 self._why = (
-                    f"node {self._numbers[cut.index]} {self._nodes[cut.index].op_type} computes shapes from elements of "
-                    f"the input {cut.needs[0]!r}; dovetail.onnx.load(path, values={{{cut.needs[0]!r}: ...}}) makes it "
-                    "for these"
+                    f"{self._named(cut.index)} computes shapes from elements of the input {name}; "
+                    f"dovetail.onnx.load(path, values={{{name}: ...}}) makes it for these"
                 )
             else:
                 self._cut(step, cut.index, cut.why)
-                self._why = (
-                    f"node {self._numbers[cut.index]} {self._nodes[cut.index].op_type} runs by itself, as {cut.why}"
-                )
+                self._why = f"{self._named(cut.index)} runs by itself, as {cut.why}"
             return
         except (ValueError, IndexError) as error:
-            if isinstance(error, LimitError) or not _names_chosen_sizes(str(error)):
+            if isinstance(error, LimitError) or not names_chosen_sizes(str(error)):
                 raise
             self._why = f"its sizes are known when it is called; export it with fixed sizes ({error})"
             return
@@ -181,6 +158,9 @@ class Model:
         else:
             step.variants.append(variant)
             self._program = variant.program
+
+    def _named(self, index: int) -> str:
+        return f"node {self._numbers[index]} {self._nodes[index].op_type}"
 
     def _importer(self) -> Importer:
         return Importer(self._source, self._limits, self._numbers, self._folds)
@@ -246,28 +226,33 @@ class Model:
     def _run(self, given: dict[str, Any]) -> dict[str, Any]:
         """All values that are alive at the end."""
         values = {**self._initial, **given}
-        i = 0
-        while i < len(self._steps):
-            step = self._steps[i]
+        at = 0
+        while at < len(self._nodes) or (not self._nodes and at == 0):
+            step = next(step for step in self._steps if step.first == at)  # others may have been cut meanwhile
             try:
                 made = self._eager(step, values) if step.why is not None else self._by_program(step, values)
-            except _Cut as cut:
+            except Cut as cut:
                 self._cut(step, cut.index, cut.why)
                 continue
             values.update(made)
-            i += 1
-            if i < len(self._steps):
+            at = max(step.last, 1)
+            if at < len(self._nodes):
                 alive = self._read_after(step.last)
                 values = {name: v for name, v in values.items() if name in alive or name in self._initial}
         return values
 
-    def _cut(self, step: _Step, index: int, why: str) -> None:
+    def _cut(self, step: Step, index: int, why: str) -> None:
         """The node `index` becomes a step of its own."""
-        at = self._steps.index(step)
-        parts = [_Step(step.first, index), _Step(index, index + 1, why), _Step(index + 1, step.last)]
-        self._steps[at : at + 1] = [part for part in parts if part.first < part.last]
+        with self._lock:
+            if step not in self._steps:  # another thread has cut it
+                return
+            at = self._steps.index(step)
+            parts = [Step(step.first, index), Step(index, index + 1, why), Step(index + 1, step.last)]
+            steps = [*self._steps]
+            steps[at : at + 1] = [part for part in parts if part.first < part.last]
+            self._steps = steps
 
-    def _eager(self, step: _Step, values: dict[str, Any]) -> dict[str, Any]:
+    def _eager(self, step: Step, values: dict[str, Any]) -> dict[str, Any]:
         scope = Scope(None, self._source.opsets)
         scope.values.update(values)
         nodes = self._nodes[step.first : step.last]
@@ -278,11 +263,11 @@ class Model:
 
     # ---- programs
 
-    def _by_program(self, step: _Step, values: dict[str, Any]) -> dict[str, Any]:
+    def _by_program(self, step: Step, values: dict[str, Any]) -> dict[str, Any]:
         names = self._read_by(step, values)
-        kinds = tuple((name, _kind(values[name])) for name in names)
+        kinds = tuple((name, kind_of(values[name])) for name in names)
         for variant in step.variants:
-            if variant.kinds == kinds and all(_key(values[n]) == key for n, key in variant.values.items()):
+            if variant.kinds == kinds and all(key_of(values[n]) == key for n, key in variant.values.items()):
                 try:
                     results = variant.program(*(values[n] for n in variant.names), device=self.device)
                 except ValueError as error:
@@ -292,28 +277,27 @@ class Model:
                 return dict(zip(variant.outputs, results)) | variant.host
         if len(step.variants) >= self._limits.variants:
             return self._eager(step, values)
-        made = self._traced(step, values, names, kinds)
-        if made is None:  # a size that cannot be symbolic
-            return self._eager(step, values)
-        step.variants.append(made)
+        with self._lock:
+            made = self._traced(step, values, names, kinds)
+            step.variants.append(made)
         results = made.program(*(values[n] for n in made.names), device=self.device)
         return dict(zip(made.outputs, results)) | made.host
 
-    def _traced(self, step: _Step, values: dict[str, Any], names: list[str], kinds: Any) -> _Variant | None:
-        """A variant for these values, or specs. Raises _Cut at a node that it cannot hold."""
+    def _traced(self, step: Step, values: dict[str, Any], names: list[str], kinds: Any) -> Variant | None:
+        """A variant for these values, or specs. Raises Cut at a node that it cannot hold."""
         while True:
             try:
                 return self._trace_once(step, values, names, kinds)
-            except _Cut as cut:
+            except Cut as cut:
                 needs = set(cut.needs)
-                small = needs and kinds is not None and all(_is_small(values[n]) for n in needs)
+                small = needs and kinds is not None and all(is_small(values[n]) for n in needs)
                 if not small or needs <= step.guarded:
                     raise
                 step.guarded |= needs
 
-    def _trace_once(self, step: _Step, values: dict[str, Any], names: list[str], kinds: Any) -> _Variant | None:
-        guarded = {n: _key(values[n]) for n in names if n in step.guarded and kinds is not None}
-        host = [n for n in names if _is_host(values[n])]
+    def _trace_once(self, step: Step, values: dict[str, Any], names: list[str], kinds: Any) -> Variant | None:
+        guarded = {n: key_of(values[n]) for n in names if n in step.guarded and kinds is not None}
+        host = [n for n in names if is_host(values[n])]
         arguments = [n for n in names if n not in guarded and n not in host]
         importer = self._importer()
         scope = Scope(None, self._source.opsets)
@@ -331,7 +315,7 @@ class Model:
             left.update({n: v for n, v in results.items() if v is None or isinstance(v, np.ndarray)})
             if any(isinstance(v, Opaque) for v in results.values()):
                 raise Dynamic("it takes strings, which are on the host")
-            return tuple(_result(v) for n, v in results.items() if n not in left)
+            return tuple(result_of(v) for n, v in results.items() if n not in left)
 
         import_.__qualname__ = self._source.model.graph.name or self.name
         marks = {n: self._marks(n, values[n]) for n in arguments}
@@ -341,15 +325,13 @@ class Model:
             )
         except NeedsValue as need:
             needs = self._sources(need.names, step, importer.at, names)
-            raise _Cut(
-                importer.at, "elements that are known only when it runs decide about shapes", needs
-            ) from None
+            raise Cut(importer.at, "elements that are known only when it runs decide about shapes", needs) from None
         except Dynamic as why:
-            raise _Cut(max(importer.at, 0), str(why)) from None
-        if kinds is None and _has_pinned_sizes(program):
+            raise Cut(max(importer.at, 0), str(why)) from None
+        if kinds is None and has_pinned_sizes(program):
             return None
-        return _Variant(
-            kinds or tuple((n, _kind_of_spec(values[n])) for n in names), guarded, program, tuple(arguments),
+        return Variant(
+            kinds or tuple((n, kind_of_spec(values[n])) for n in names), guarded, program, tuple(arguments),
             tuple(n for n in outputs if n not in left), left,
         )  # fmt: skip
 
@@ -364,7 +346,7 @@ class Model:
             axis: n if isinstance(n, str) else True for axis, n in enumerate(port.shape) if not isinstance(n, int)
         }
 
-    def _sources(self, names: Sequence[str], step: _Step, index: int, inputs: Sequence[str]) -> tuple[str, ...]:
+    def _sources(self, names: Sequence[str], step: Step, index: int, inputs: Sequence[str]) -> tuple[str, ...]:
         """Of a step's inputs those from which the values `names`, which node `index` reads, follow."""
         wanted, found = set(names), set()
         for i in range(index, step.first - 1, -1):
@@ -376,7 +358,7 @@ class Model:
 
     # ---- which values
 
-    def _read_by(self, step: _Step, values: dict[str, Any]) -> list[str]:
+    def _read_by(self, step: Step, values: dict[str, Any]) -> list[str]:
         """The names that a step reads, but for constants."""
         if step.first == 0 and step.last == len(self._nodes):
             return [
@@ -397,97 +379,10 @@ class Model:
             used |= names_used(node)
         return used
 
-    def _written(self, step: _Step) -> list[str]:
+    def _written(self, step: Step) -> list[str]:
         """The names that a step makes and that are read behind it; all outputs if it is the only step."""
         after = self._read_after(step.last)
         made = dict.fromkeys(n for node in self._nodes[step.first : step.last] for n in node.output if n in after)
         if step.last == len(self._nodes) and step.first == 0:
             return list(dict.fromkeys(self.outputs))
         return list(made)
-
-
-def _names_chosen_sizes(message: str) -> bool:
-    """Whether an error is about sizes that the trace has chosen, as nothing was known of them."""
-    from dovetail._function_trace import trace_sizes
-
-    chosen = {str(n) for n in islice(trace_sizes(), 64)}
-    return bool(chosen & set(re.findall(r"\d+", message)))
-
-
-def _needed(nodes: list[onnx.NodeProto], outputs: list[str]) -> list[tuple[int, onnx.NodeProto]]:
-    """The nodes on which an output depends, with their numbers."""
-    wanted, kept = set(outputs), []
-    for i, node in reversed([*enumerate(nodes)]):
-        if wanted & set(node.output):
-            kept.append((i, node))
-            wanted |= names_used(node)
-    return kept[::-1]
-
-
-def _input(port: onnx.ValueInfoProto, optional: bool) -> Input:
-    which = port.type.WhichOneof("value")
-    if which != "tensor_type":
-        return Input(port.name, (which or "unknown").removesuffix("_type"), None, optional)
-    tensor = port.type.tensor_type
-    dtype = "string" if tensor.elem_type == STRING else DTYPES.get(tensor.elem_type, "unknown")
-    if not tensor.HasField("shape"):
-        return Input(port.name, dtype, None, optional)
-    return Input(port.name, dtype, tuple(map(_size, tensor.shape.dim)), optional)
-
-
-def _size(dim: Any) -> int | str | None:
-    if dim.WhichOneof("value") == "dim_value":
-        return dim.dim_value if dim.dim_value >= 0 else None
-    return dim.dim_param if dim.dim_param.isidentifier() else None
-
-
-def _result(value: Any) -> Any:
-    if isinstance(value, Sizes):
-        return value.array()
-    return list(map(_result, value)) if isinstance(value, list) else value
-
-
-def _kind(value: Any) -> Any:
-    """What programs are made for, besides sizes."""
-    if isinstance(value, list):
-        return ("sequence", *map(_kind, value))
-    if value is None or isinstance(value, np.ndarray):
-        return type(value).__name__
-    return value.dtype.name, value.ndim
-
-
-def _kind_of_spec(spec: Any) -> Any:
-    return spec.dtype.name, len(spec.shape)
-
-
-def _key(value: Any) -> tuple[Any, ...]:
-    """The elements of a small array, bit by bit."""
-    x = np.asarray(value)
-    return x.shape, x.dtype.name, x.tobytes()
-
-
-def _is_small(value: Any) -> bool:
-    return isinstance(value, Array) and not is_traced(value) and value.nbytes <= _MOST_GUARDED
-
-
-def _is_host(value: Any) -> bool:
-    if isinstance(value, list):
-        return any(map(_is_host, value))
-    return value is None or isinstance(value, np.ndarray)
-
-
-def _has_pinned_sizes(program: Program) -> bool:
-    """Whether a guard fixes a size that the trace has chosen, as nothing was known of it."""
-    import json
-
-    described = json.loads(program.text())
-    numbers = described.get("numbers", [])
-    for guard in described.get("guards", []):
-        kind, a, b = guard[:3]
-        if (
-            kind in ("equal", "same")
-            and a != b
-            and (not isinstance(numbers[a], list) or not isinstance(numbers[b], list))
-        ):
-            return True
-    return False

@@ -21,8 +21,8 @@ NEWEST = {
     "ai.onnx.preview.training": 1,
     "ai.onnx.preview": 1,
 }  # opsets that this version knows
-_BYTES = {name: np.dtype(name).itemsize for name in ("float32", "uint8", "int8", "uint16", "int16", "int32", "int64",
-          "bool", "float16", "float64", "uint32", "uint64", "complex64", "complex128")}  # fmt: skip
+_PLAIN = """bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"""
+_BYTES = {name: np.dtype(name).itemsize for name in _PLAIN.split()}
 
 
 class Source:
@@ -104,8 +104,10 @@ class Source:
                     f"{what}: external data has {length} bytes, expected {count * _BYTES[name]} for {name} of "
                     f"shape {tuple(t.dims)}; export it again"
                 )
-            data = np.memmap(path, dtype=np.dtype(name).newbyteorder("<"), mode="r", offset=offset, shape=(count,)) \
-                if count else np.empty(0, name)  # fmt: skip
+            if not count:
+                return np.empty(tuple(t.dims), name)
+            little = np.dtype(name).newbyteorder("<")
+            data = np.memmap(path, dtype=little, mode="r", offset=offset, shape=(count,))
             return np.asarray(data).reshape(tuple(t.dims))
         with open(path, "rb") as file:
             file.seek(offset)

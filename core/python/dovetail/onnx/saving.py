@@ -89,8 +89,10 @@ def _types(program: Program, described: dict[str, Any]) -> list[Type]:
             return [(dtype, tuple(shape)) for dtype, shape in program._core.types(shapes)]
         except (ValueError, IndexError) as why:
             error = error or why
-    raise ValueError(f"[onnx.save] no sizes were found that the program takes: {error}; export it with fixed sizes, "
-                     "as dovetail.spec(('batch', 16)) has them")  # fmt: skip
+    raise ValueError(
+        f"[onnx.save] no sizes were found that the program takes: {error}; export it with fixed sizes, as "
+        "dovetail.spec(('batch', 16)) has them"
+    )
 
 
 def _trials(program: Program, described: dict[str, Any]) -> Iterator[list[list[int]]]:
