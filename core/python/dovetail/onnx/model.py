@@ -27,6 +27,7 @@ from dovetail._trace import Tracer
 from dovetail.onnx.importer import Importer, Opaque, Scope, deaths, names_used
 from dovetail.onnx.limits import LimitError, Limits
 from dovetail.onnx.plan import (
+    BROKEN_GUARD,
     Cut,
     Input,
     Step,
@@ -46,8 +47,6 @@ from dovetail.onnx.reader import Source
 from dovetail.onnx.values import Dynamic, NeedsValue, constant
 
 __all__ = ["Input", "Model"]
-
-_BROKEN_GUARD = "it was made for"  # in what a Program raises for sizes that break its guards
 
 
 class Model:
@@ -271,7 +270,7 @@ class Model:
                 try:
                     results = variant.program(*(values[n] for n in variant.names), device=self.device)
                 except ValueError as error:
-                    if _BROKEN_GUARD in str(error):
+                    if BROKEN_GUARD in str(error):
                         continue
                     raise
                 return dict(zip(variant.outputs, results)) | variant.host
