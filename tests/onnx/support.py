@@ -17,10 +17,10 @@ HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs/onnx_support.md"
 HEAD = """# The ops of ONNX
 
-Written by `tests/onnx/support.py`. *handler*: `dovetail.onnx` has the op, from the opsets on that stand behind it. *function*:
-ONNX's own definition, whose ops are handled. Cases are those of `onnx.backend.test` with the op in their graph, and how many of them
-do not pass, with the reason, on `dovetail-cpu`. On the simulated device the same cases pass, but for those that need more than
-its 256 MiB.
+Written by `tests/onnx/support.py`. *handler*: `dovetail.onnx` has the op, from the opsets on that stand behind it.
+*function*: ONNX's own definition, whose ops are handled. Cases are those of `onnx.backend.test` with the op in
+their graph, and how many of them do not pass, with the reason, on `dovetail-cpu`. On the simulated device the same
+cases pass, but for those that need more than its 256 MiB.
 
 """
 
