@@ -259,3 +259,50 @@ def test_a_recurrent_network_is_a_scan(rng):
     _, ops = run("y, h, c = LSTM <hidden_size = 4> (x, w, r)", given)
     assert ops.count("scan") == 1
     assert len(ops) < 30
+
+
+# ---- QuantizeLinear and DequantizeLinear around float ops --------------------------------------------------------
+
+
+def dequantized(q, scale, zero):
+    return (q.astype("float64") - zero) * scale
+
+
+def test_products_between_dequantized_tensors_are_of_int8(rng):
+    a, b = rng.integers(0, 256, (4, 16), dtype=np.uint8), rng.integers(-128, 128, (16, 64), dtype=np.int8)
+    scales, c = (np.abs(draw(rng, 64)) + 0.01).astype("float32"), draw(rng, 64)
+    given = {"a": a, "s": np.float32(0.05), "z": np.uint8(99), "b": b, "t": scales, "w": np.zeros(64, np.int8), "c": c}
+    text = "p = DequantizeLinear (a, s, z) q = DequantizeLinear <axis = 1> (b, t, w) m = MatMul (p, q) y = Add (m, c)"
+    (y,), ops = run(text, given)
+    near(y, dequantized(a, 0.05, 99) @ dequantized(b, scales, 0) + c, 1e-4)
+    assert ops.count("matmul_integer") == 1
+    assert "dequantize" not in ops
+    text = "p = DequantizeLinear (a, s, z) q = DequantizeLinear <axis = 0> (b, t, w) y = Gemm <transB = 1> (p, q, c)"
+    (y,), ops = run(text, {**given, "b": b.T.copy()})
+    near(y, dequantized(a, 0.05, 99) @ dequantized(b, scales, 0) + c, 1e-4)
+    assert ops.count("matmul_integer") == 1
+
+
+def test_convolutions_between_dequantized_tensors_are_of_int8(rng):
+    x, w = rng.integers(0, 256, (1, 4, 6, 6), dtype=np.uint8), rng.integers(-128, 128, (8, 4, 3, 3), dtype=np.int8)
+    scales = (np.abs(draw(rng, 8)) + 0.01).astype("float32")
+    given = {"x": x, "s": np.float32(0.05), "z": np.uint8(7), "w": w, "t": scales, "v": np.zeros(8, np.int8)}
+    text = """p = DequantizeLinear (x, s, z) q = DequantizeLinear <axis = 0> (w, t, v)
+              y = Conv <pads = [1, 1, 1, 1]> (p, q)"""
+    (y,), ops = run(text, given)
+    wide = np.pad(dequantized(x, 0.05, 7), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), axis=(2, 3))
+    kernel = w.astype("float64") * scales[:, None, None, None]
+    near(y, np.einsum("nchwij,ocij->nohw", windows, kernel), 1e-4)
+    assert "matmul_integer" in ops
+    assert "conv2d" not in ops
+
+
+def test_dequantized_tensors_are_computed_where_reals_are_needed(rng):
+    x = rng.integers(0, 256, (3, 4), dtype=np.uint8)
+    given = {"x": x, "s": np.float32(0.05), "z": np.uint8(7)}
+    expected = dequantized(x, 0.05, 7)
+    (y, d), ops = run("d = DequantizeLinear (x, s, z) r = Relu (d) y = Add (r, d)", given, ("y", "d"))
+    near(y, np.maximum(expected, 0) + expected)
+    near(d, expected)
+    assert ops.count("dequantize") == 1

@@ -23,7 +23,7 @@ from dovetail.onnx import functions, symbolic
 from dovetail.onnx.limits import Budget, Limits
 from dovetail.onnx.reader import Source
 from dovetail.onnx.registry import Handler, Node, find_handler, same_domain
-from dovetail.onnx.values import Dynamic, NeedsValue, Sizes, is_constant, is_traced
+from dovetail.onnx.values import Dynamic, NeedsValue, Sizes, arrays_of, is_constant, is_traced
 
 __all__ = ["Importer", "Scope", "names_used"]
 
@@ -98,7 +98,7 @@ class Importer:
             for port, value in zip(graph.input, operands):
                 inner.values[port.name] = value
             self.run(graph.node, inner)
-            return [inner.get(o.name) for o in graph.output]
+            return arrays_of([inner.get(o.name) for o in graph.output])
         finally:
             self.budget.leave()
 
@@ -148,10 +148,10 @@ class Importer:
         key = (domain, proto.op_type, proto.overload)
         opset = scope.opsets.get(domain, 1)
         if key in self.source.functions:
-            return functions.call(self, self.source.functions[key], proto, values, scope)
+            return functions.call(self, self.source.functions[key], proto, arrays_of(values), scope)
         handler = find_handler(domain, proto.op_type, opset)
         if handler is None:
-            return functions.expand(self, proto, domain, opset, values, scope)
+            return functions.expand(self, proto, domain, opset, arrays_of(values), scope)
         return self.call(handler, self.described(proto, domain, opset, scope), values)
 
     def described(self, proto: NodeProto, domain: str, opset: int, scope: Scope) -> Node:
@@ -169,6 +169,7 @@ class Importer:
 
     def call(self, handler: Handler, node: Node, values: list[Any]) -> Any:
         """The handler's results: computed at once where all is known, recorded in a trace otherwise."""
+        values = arrays_of(values, handler.quantized)
         if any(isinstance(v, Sizes) for v in values):
             made = symbolic.folded(node, values)
             if made is not None:

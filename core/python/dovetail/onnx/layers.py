@@ -7,19 +7,31 @@ from typing import Any
 import dovetail as dt
 from dovetail import nn
 from dovetail.onnx.registry import Node, onnx_op
-from dovetail.onnx.values import is_float, prod
+from dovetail.onnx.values import Dequantized, arrays_of, is_float, prod
 
 # ---- products ----------------------------------------------------------------------------------------------------
 
 
-@onnx_op("MatMul", may_grow=True)
+@onnx_op("MatMul", quantized=(0, 1), may_grow=True)
 def matmul(node: Node, a: Any, b: Any) -> Any:
-    return dt.matmul(a, b)
+    from dovetail.onnx.quantized import real_product
+
+    if isinstance(a, Dequantized) and isinstance(b, Dequantized) and (made := real_product(a, b)) is not None:
+        return made
+    return dt.matmul(*arrays_of((a, b)))
 
 
-@onnx_op("Gemm", may_grow=True)
+@onnx_op("Gemm", quantized=(0, 1), may_grow=True)
 def gemm(node: Node, a: Any, b: Any, c: Any = None) -> Any:
     alpha, beta = node.get("alpha", 1.0), node.get("beta", 1.0)
+    if isinstance(a, Dequantized) and isinstance(b, Dequantized) and not node.get("transA", 0):
+        from dovetail.onnx.quantized import real_product, transposed
+
+        made = real_product(a, transposed(b) if node.get("transB", 0) else b)
+        if made is not None:
+            made = _times(made, alpha)
+            return made if c is None else made + _times(c, beta)
+    a, b = arrays_of((a, b))
     a = dt.matrix_transpose(a) if node.get("transA", 0) else a
     if c is not None and c.ndim == 1 and node.get("transB", 0) and alpha == beta == 1.0 and is_float(a) \
             and _is_row(c, b):  # fmt: skip

@@ -258,7 +258,7 @@ class Model:
         keep = self._read_after(step.last)
         importer = self._importer()
         importer.run(nodes, scope, step.first, deaths(nodes, keep))
-        return {name: scope.get(name) for name in self._written(step)}
+        return {name: result_of(scope.get(name)) for name in self._written(step)}
 
     # ---- programs
 

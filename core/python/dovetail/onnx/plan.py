@@ -13,7 +13,7 @@ from dovetail._core import Array
 from dovetail._function_trace import trace_sizes
 from dovetail._program import Program
 from dovetail.onnx.importer import names_used
-from dovetail.onnx.values import DTYPES, STRING, Sizes, is_traced
+from dovetail.onnx.values import DTYPES, STRING, Dequantized, Sizes, is_traced
 
 __all__ = [
     "BROKEN_GUARD", "Cut", "Input", "Step", "Variant", "has_pinned_sizes", "input_of", "is_host", "is_small",
@@ -93,7 +93,7 @@ def _size(dim: Any) -> int | str | None:
 
 
 def result_of(value: Any) -> Any:
-    if isinstance(value, Sizes):
+    if isinstance(value, (Sizes, Dequantized)):
         return value.array()
     return list(map(result_of, value)) if isinstance(value, list) else value
 

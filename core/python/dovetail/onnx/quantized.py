@@ -11,7 +11,7 @@ from dovetail.onnx.elementwise import to_e8m0, to_float8
 from dovetail.onnx.layers import channels
 from dovetail.onnx.registry import Node, onnx_op
 from dovetail.onnx.shape import padded
-from dovetail.onnx.values import dtype_of_number, is_float, is_integer_dtype, prod, widened
+from dovetail.onnx.values import Dequantized, dtype_of_number, is_float, is_integer_dtype, prod, widened
 from dovetail.onnx.window import Geometry
 
 _op = _core.op_function
@@ -80,6 +80,8 @@ def dequantize_linear(node: Node, x: Any, scale: Any, zero_point: Any = None) ->
     if x.dtype.name in _SMALL and is_float(scale):
         one = scale.ndim == 0
         how = {"block_size": block} if block and not one else {}
+        if x.dtype.name in ("int8", "uint8") and not how and result == scale.dtype.name:
+            return Dequantized(x, scale, zero, None if one else axis)
         y = dt.dequantize(x, scale, zero, axis=None if one and not how else axis, **how)
         return y if y.dtype.name == result else dt.astype(y, result)
     wide = "float64" if result == "float64" else "float32"
@@ -97,6 +99,33 @@ def dynamic_quantize_linear(node: Node, x: Any) -> Any:
     divisor = dt.where(scale == 0, 1.0, scale)
     zero = dt.astype(dt.clip(dt.round(0.0 - low / divisor), 0.0, 255.0), "uint8")
     return dt.quantize(x, scale, zero, dtype="uint8"), scale, zero
+
+
+def real_product(a: Dequantized, b: Dequantized) -> Any:
+    """a @ b by their integers; None where scales are not those of a itself and of b's columns."""
+    if a.axis is not None or (b.axis is not None and b.axis != b.ndim - 1) or not _are_products(a, b):
+        return None
+    return dt.astype(integer_product(a.q, b.q, a.zero, b.zero), a.dtype) * (a.scale * b.scale)
+
+
+def transposed(x: Dequantized) -> Dequantized:
+    """A matrix transposed."""
+    return Dequantized(dt.matrix_transpose(x.q), x.scale, x.zero, None if x.axis is None else 1 - x.axis)
+
+
+def _are_products(a: Dequantized, b: Dequantized) -> bool:
+    return a.dtype == b.dtype == "float32" and a.ndim > 0 and b.ndim > 0
+
+
+def real_conv(node: Node, x: Dequantized, weight: Dequantized) -> Any:
+    """A convolution by the integers; None where scales are not those of x itself and of the weight's channels."""
+    if x.axis is not None or weight.axis not in (None, 0) or not _are_products(x, weight):
+        return None
+    if weight.axis == 0 and node.get("group", 1) != 1:
+        return None
+    acc = integer_conv(node, x.q, weight.q, x.zero, weight.zero)
+    scale = x.scale * weight.scale
+    return dt.astype(acc, x.dtype) * (scale if weight.axis is None else channels(scale, acc))
 
 
 # ---- integer products --------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ class Handler(NamedTuple):
     fn: Callable[..., Any]
     since: int
     numbers: frozenset[int]  # operands that it takes as they come, Sizes among them; others become arrays
+    quantized: frozenset[int]  # operands that it takes as Dequantized, too
     may_grow: bool  # its result may be much larger than its operands
     own: bool = False  # registered by the user
 
@@ -61,13 +62,18 @@ def same_domain(domain: str) -> str:
 
 
 def onnx_op(
-    *names: str, since: int = 1, domain: str = "", numbers: Iterable[int] = (), may_grow: bool = False
+    *names: str,
+    since: int = 1,
+    domain: str = "",
+    numbers: Iterable[int] = (),
+    quantized: Iterable[int] = (),
+    may_grow: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Makes a function the handler of ops, from the opset `since` on until a later handler's."""
 
     def put(fn: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
-            _add(domain, name, Handler(fn, since, frozenset(numbers), may_grow))
+            _add(domain, name, Handler(fn, since, frozenset(numbers), frozenset(quantized), may_grow))
         return fn
 
     return put
@@ -102,7 +108,7 @@ def register(domain: str, op: str, since: int = 1, *, numbers: Iterable[int] = (
             raise TypeError(
                 f"[register] {domain}.{op}: got {type(fn).__name__}, expected a function (node, *values)"
             )
-        _add(domain, op, Handler(fn, since, frozenset(numbers), True, own=True))
+        _add(domain, op, Handler(fn, since, frozenset(numbers), frozenset(), True, own=True))
         return fn
 
     return put

@@ -18,15 +18,16 @@ from typing import Any
 import numpy as np
 
 import dovetail as dt
+from dovetail import _core
 from dovetail._array import FOREIGN, PACKED
 from dovetail._core import Array
 from dovetail._trace import Tracer
 from dovetail.schema.number import Number
 
 __all__ = [
-    "DTYPES", "Dynamic", "NeedsValue", "Sizes", "Unsupported", "constant", "dtype_of_number", "elements",
-    "expect_known", "integer", "integers", "is_constant", "is_float", "is_integer_dtype", "is_strings",
-    "is_traced", "number_of_dtype", "prod", "scalar", "widened",
+    "DTYPES", "Dequantized", "Dynamic", "NeedsValue", "Sizes", "Unsupported", "constant", "dtype_of_number",
+    "elements", "expect_known", "integer", "integers", "is_constant", "is_float", "is_integer_dtype",
+    "is_strings", "is_traced", "number_of_dtype", "prod", "scalar", "widened",
 ]  # fmt: skip
 
 STRING = 8  # TensorProto.STRING
@@ -83,6 +84,37 @@ class Sizes:
         return constant(np.array(flat, dtype=dtype).reshape(shape))
 
 
+class Dequantized:
+    """What DequantizeLinear gives, not computed yet: products take the integers, everything else the array.
+
+    axis: along which scale and zero point have one value each; None: they are one value.
+    """
+
+    __slots__ = ("_array", "_recorder", "axis", "dtype", "q", "scale", "shape", "zero")
+
+    def __init__(self, q: Any, scale: Any, zero: Any, axis: int | None):
+        self.q, self.scale, self.zero, self.axis = q, scale, zero, axis
+        self.shape, self.dtype = q.shape, scale.dtype
+        self._array: Any = None
+        self._recorder: Any = None
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: prod(self.shape))
+
+    def array(self) -> Array:
+        """The reals, once for each graph that is recorded."""
+        recorder = _core.recorder()
+        if self._array is None or self._recorder is not recorder:
+            self._array = dt.dequantize(self.q, self.scale, self.zero, axis=self.axis)
+            self._recorder = recorder
+        return self._array
+
+
+def arrays_of(values: Sequence[Any], keep: Iterable[int] = ()) -> list[Any]:
+    """Values with arrays in place of those that are not computed yet, but for the places `keep`."""
+    return [v.array() if isinstance(v, Dequantized) and i not in keep else v for i, v in enumerate(values)]
+
+
 def _nested(flat: list[Any], shape: tuple[int, ...], dtype: str) -> Array:
     if not shape:
         return dt.asarray(flat[0], dtype=dtype)
@@ -108,7 +140,7 @@ def is_constant(x: Any) -> bool:
     """Whether all of a value is known while a program is traced."""
     if isinstance(x, list):
         return all(map(is_constant, x))
-    return not isinstance(x, (Tracer, Sizes))
+    return not isinstance(x, (Tracer, Sizes, Dequantized))
 
 
 def is_strings(x: Any) -> bool:

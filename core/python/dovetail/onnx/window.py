@@ -14,7 +14,7 @@ from dovetail import _core, nn
 from dovetail.onnx.elementwise import fold
 from dovetail.onnx.registry import Node, onnx_op
 from dovetail.onnx.shape import padded, whole
-from dovetail.onnx.values import constant, integers, is_float, prod
+from dovetail.onnx.values import Dequantized, arrays_of, constant, integers, is_float, prod
 from dovetail.schema.number import largest
 
 _op = _core.op_function
@@ -89,8 +89,14 @@ class Geometry:
 # ---- convolutions ------------------------------------------------------------------------------------------------
 
 
-@onnx_op("Conv", may_grow=True)
+@onnx_op("Conv", quantized=(0, 1), may_grow=True)
 def conv(node: Node, x: Any, weight: Any, bias: Any = None) -> Any:
+    if isinstance(x, Dequantized) and isinstance(weight, Dequantized):
+        from dovetail.onnx.quantized import real_conv
+
+        if (made := real_conv(node, x, weight)) is not None:
+            return made if bias is None else made + dt.reshape(bias, (-1, *(1,) * (x.ndim - 2)))
+    x, weight = arrays_of((x, weight))
     g = Geometry(node, x.shape[2:], [int(k) for k in weight.shape[2:]])
     return convolution(g, x, weight, bias, node.get("group", 1))
 
