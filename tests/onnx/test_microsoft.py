@@ -271,13 +271,25 @@ def dequantized(q, scale, zero):
 def test_products_between_dequantized_tensors_are_of_int8(rng):
     a, b = rng.integers(0, 256, (4, 16), dtype=np.uint8), rng.integers(-128, 128, (16, 64), dtype=np.int8)
     scales, c = (np.abs(draw(rng, 64)) + 0.01).astype("float32"), draw(rng, 64)
-    given = {"a": a, "s": np.float32(0.05), "z": np.uint8(99), "b": b, "t": scales, "w": np.zeros(64, np.int8), "c": c}
-    text = "p = DequantizeLinear (a, s, z) q = DequantizeLinear <axis = 1> (b, t, w) m = MatMul (p, q) y = Add (m, c)"
+    given = {
+        "a": a,
+        "s": np.float32(0.05),
+        "z": np.uint8(99),
+        "b": b,
+        "t": scales,
+        "w": np.zeros(64, np.int8),
+        "c": c,
+    }
+    text = (
+        "p = DequantizeLinear (a, s, z) q = DequantizeLinear <axis = 1> (b, t, w) m = MatMul (p, q) y = Add (m, c)"
+    )
     (y,), ops = run(text, given)
     near(y, dequantized(a, 0.05, 99) @ dequantized(b, scales, 0) + c, 1e-4)
     assert ops.count("matmul_integer") == 1
     assert "dequantize" not in ops
-    text = "p = DequantizeLinear (a, s, z) q = DequantizeLinear <axis = 0> (b, t, w) y = Gemm <transB = 1> (p, q, c)"
+    text = (
+        "p = DequantizeLinear (a, s, z) q = DequantizeLinear <axis = 0> (b, t, w) y = Gemm <transB = 1> (p, q, c)"
+    )
     (y,), ops = run(text, {**given, "b": b.T.copy()})
     near(y, dequantized(a, 0.05, 99) @ dequantized(b, scales, 0) + c, 1e-4)
     assert ops.count("matmul_integer") == 1

@@ -1,8 +1,7 @@
-"""The domain ai.onnx.ml: encoders, scalers, linear models, support vectors' kernels, trees."""
+"""The domain ai.onnx.ml: encoders, scalers, linear models, support vectors' kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -133,7 +132,7 @@ def one_hot_encoder(node: Node, x: Any) -> Any:
 # ---- linear models and support vectors ---------------------------------------------------------------------------
 
 
-def _transformed(kind: str, scores: Any) -> Any:
+def transformed(kind: str, scores: Any) -> Any:
     """Scores as post_transform has it."""
     if kind == "SOFTMAX":
         return nn.softmax(scores, axis=-1)
@@ -152,7 +151,7 @@ def linear_regressor(node: Node, x: Any) -> Any:
     weight = np.asarray(node.get("coefficients"), np.float32).reshape(n, -1)
     bias = node.get("intercepts")
     made = nn.linear(_f32(x), constant(weight), None if bias is None else _vector(bias))
-    return _transformed(node.get("post_transform", "NONE"), made)
+    return transformed(node.get("post_transform", "NONE"), made)
 
 
 @onnx_op("LinearClassifier", domain=ML)
@@ -166,12 +165,12 @@ def linear_classifier(node: Node, x: Any) -> Any:
         scores = dt.concat([-scores, scores], axis=-1)
         if node.get("post_transform", "NONE") == "LOGISTIC":
             scores = nn.sigmoid(scores)
-            return _labels(labels, dt.argmax(scores, axis=-1)), scores
+            return labels_of(labels, dt.argmax(scores, axis=-1)), scores
     best = dt.argmax(scores, axis=-1)
-    return _labels(labels, best), _transformed(node.get("post_transform", "NONE"), scores)
+    return labels_of(labels, best), transformed(node.get("post_transform", "NONE"), scores)
 
 
-def _labels(labels: list[Any], best: Any) -> Any:
+def labels_of(labels: list[Any], best: Any) -> Any:
     if isinstance(labels[0], str):
         expect_known(best, "its labels are strings, which are on the host")
         return np.array(labels, dtype=object)[np.asarray(best)]
@@ -204,91 +203,9 @@ def _kernel(node: Node, x: Any, vectors: Any) -> Any:
     return dt.tanh(product * gamma + coef) if kind == "SIGMOID" else product
 
 
-# ---- trees -------------------------------------------------------------------------------------------------------
-
-_COMPARE: dict[int, Callable[[Any, Any], Any]] = {
-    0: dt.less_equal, 1: dt.less, 2: dt.greater_equal, 3: dt.greater, 4: dt.equal, 5: dt.not_equal
-}  # fmt: skip
-_MEMBER = 6
-
-
-class _Trees:
-    """TreeEnsemble's attributes as arrays: nodes first, leaves behind them."""
-
-    def __init__(self, node: Node):
-        def ints(name: str) -> Any:
-            return np.asarray(node.get(name, []), np.int64)
-
-        source = node.importer.source
-        self.roots = ints("tree_roots")
-        self.features, self.modes = ints("nodes_featureids"), source.array(node.get("nodes_modes")).astype(np.int64)
-        splits = source.array(node.get("nodes_splits"))
-        self.n = len(self.features)
-        weights = source.array(node.get("leaf_weights"))
-        targets = ints("leaf_targetids")
-        if not len(self.modes) == len(splits) == self.n or len(weights) != len(targets) or not len(weights):
-            raise ValueError("nodes_*, or leaf_*, differ in length; export the model again")
-        n_targets = int(node.get("n_targets"))
-        self.leaves = np.zeros((len(weights), n_targets), weights.dtype)
-        self.leaves[np.arange(len(weights)), targets] = weights
-        self.splits = splits
-        true, false = ints("nodes_trueleafs"), ints("nodes_falseleafs")
-        self.yes = ints("nodes_truenodeids") + true * self.n
-        self.no = ints("nodes_falsenodeids") + false * self.n
-        total = self.n + len(weights)
-        for name, ids in (("true", self.yes), ("false", self.no), ("tree_roots", self.roots)):
-            if len(ids) and (ids.min() < 0 or ids.max() >= total):
-                raise ValueError(f"{name}: got {ids.max()}, expected nodes of the {total} that there are")
-        self.depth = self._depth()
-        self.members = self._members(node)
-
-    def _depth(self) -> int:
-        """The most splits on a way from a root. Raises ValueError for a circle."""
-        depth, level = 0, set(self.roots.tolist())
-        while level := {int(k) for i in level if i < self.n for k in (self.yes[i], self.no[i])}:
-            depth += 1
-            if depth > self.n:
-                raise ValueError("its nodes form a circle; export the model again")
-        return depth
-
-    def _members(self, node: Node) -> list[Any]:
-        """Of each node with BRANCH_MEMBER its set, which the attribute lists one after the other, NaN between."""
-        t = node.get("membership_values")
-        if t is None:
-            return []
-        flat = node.importer.source.array(t)
-        ends = np.flatnonzero(np.isnan(flat))
-        return np.split(flat, ends)[: len(ends)]
-
-
-@onnx_op("TreeEnsemble", domain=ML)
-def tree_ensemble(node: Node, x: Any) -> Any:
-    trees = _Trees(node)
-    pad = np.zeros(len(trees.leaves), np.int64)
-    own = np.arange(trees.n, trees.n + len(trees.leaves))
-    yes, no = (constant(np.concatenate([ids, own])) for ids in (trees.yes, trees.no))
-    features = constant(np.concatenate([trees.features, pad]))
-    splits = constant(np.concatenate([trees.splits, pad.astype(trees.splits.dtype)]))
-    modes = constant(np.concatenate([trees.modes, pad]))
-    at = dt.broadcast_to(constant(trees.roots), (x.shape[0], len(trees.roots)))
-    present = sorted(set(trees.modes.tolist()))
-    for _ in range(trees.depth):
-        value = dt.take_along_axis(x, dt.take(features, at, axis=0), axis=1)
-        split, mode = dt.take(splits, at, axis=0), dt.take(modes, at, axis=0)
-        holds = dt.zeros(at.shape, dtype="bool")
-        for m in present:
-            here = _is_member(trees, at, value) if m == _MEMBER else _COMPARE[m](value, split)
-            holds = dt.where(mode == m, here, holds)
-        at = dt.where(holds, dt.take(yes, at, axis=0), dt.take(no, at, axis=0))
-    scores = dt.take(constant(trees.leaves), at - trees.n, axis=0)
-    how = {0: dt.mean, 1: dt.sum, 2: dt.min, 3: dt.max}[node.get("aggregate_function", 1)]
-    kinds = {0: "NONE", 1: "SOFTMAX", 2: "LOGISTIC", 3: "SOFTMAX_ZERO", 4: "PROBIT"}
-    return _transformed(kinds[node.get("post_transform", 0)], how(scores, axis=1))
-
-
-def _is_member(trees: _Trees, at: Any, value: Any) -> Any:
-    found = dt.zeros(at.shape, dtype="bool")
-    for i, members in zip(np.flatnonzero(trees.modes == _MEMBER), trees.members):
-        inside = dt.any(dt.equal(dt.expand_dims(value, axis=-1), constant(members[~np.isnan(members)])), axis=-1)
-        found = dt.where(at == int(i), inside, found)
-    return found
+@onnx_op("ZipMap", domain=ML)
+def zip_map(node: Node, x: Any) -> Any:
+    """Rows as dicts by label: a sequence on the host."""
+    expect_known(x, "its result are maps, which are on the host")
+    labels = node.get("classlabels_strings") or node.get("classlabels_int64s")
+    return ([dict(zip(labels, row)) for row in np.asarray(x).tolist()],)
