@@ -199,6 +199,23 @@ def test_strings_run_on_the_host():
         _ = loaded.program
 
 
+def test_threads_share_a_model():
+    """Programs are made by several threads at once, for other values in each."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    loaded, found = dovetail.onnx.load(model(TOP)), dovetail.onnx.load(model(FOUND))
+    x = np.arange(24, dtype="float32") % 7
+
+    def call(k):
+        made = np.asarray(loaded(x, np.array([k]))[0])
+        return np.array_equal(made, np.sort(x)[::-1][:k]) and np.array_equal(
+            np.asarray(found(x[:k])[0]), (2 * x[:k][x[:k] != 0]) ** 2
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(call, [k % 12 for k in range(48)]))
+
+
 # ---- control flow ------------------------------------------------------------------------------------------------
 
 

@@ -12,14 +12,13 @@ from dovetail.onnx.elementwise import fold
 from dovetail.onnx.registry import Node, onnx_op
 from dovetail.onnx.values import constant, elements, expect_known, integer, integers, scalar
 
-_PADDING = {"zeros": "zeros", "border": "border", "reflection": "reflection"}
 _SAMPLING = {"linear": "bilinear", "bilinear": "bilinear", "nearest": "nearest", "cubic": "bicubic",
              "bicubic": "bicubic"}  # fmt: skip
 
 
 @onnx_op("GridSample")
 def grid_sample(node: Node, x: Any, grid: Any) -> Any:
-    mode, padding = _SAMPLING[node.get("mode", "linear")], _PADDING[node.get("padding_mode", "zeros")]
+    mode, padding = _SAMPLING[node.get("mode", "linear")], node.get("padding_mode", "zeros")
     align = bool(node.get("align_corners", 0))
     if x.ndim in (4, 5) and not (x.ndim == 5 and mode == "bicubic"):
         return dt.astype(nn.grid_sample(x, grid, mode, padding, align), x.dtype)

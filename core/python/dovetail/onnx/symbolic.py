@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -34,10 +33,6 @@ def _sizes(x: Any) -> Sizes | bool:
     if x.size > _MOST or x.dtype.name not in ("int64", "int32", "bool", "float32", "float64"):
         return False
     return Sizes(np.asarray(x).reshape(-1).tolist(), x.shape, x.dtype.name)
-
-
-def _places(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    return list(product(*map(range, shape)))
 
 
 def _picked(x: Sizes, index: Any, dtype: str | None = None) -> Any:

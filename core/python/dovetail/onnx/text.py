@@ -10,7 +10,6 @@ import numpy as np
 from dovetail.onnx.registry import Node, onnx_op
 from dovetail.onnx.values import constant, expect_known, is_strings
 
-_HOST = "strings are on the host"
 _MOST = 1 << 20  # characters of a text or pattern: regular expressions may take time that grows with both
 
 
