@@ -86,7 +86,7 @@ def load_kernels(name_or_path: str, *, device: str | None = None) -> None:
 
 
 # Found at first use, so that importing dovetail stays quick: submodules, and functions by their module.
-_SUBMODULES = ("cli", "entry_points", "fft", "linalg", "memory", "nn", "prototype", "random", "schema")
+_SUBMODULES = ("cli", "entry_points", "fft", "linalg", "memory", "nn", "onnx", "prototype", "random", "schema")
 _WRITTEN = {
     "_autocast": ("autocast",),
     "_creation": (
@@ -178,4 +178,4 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_SUBMODULES})
+    return sorted({*globals(), *__all__, *_SUBMODULES} - {"onnx"})  # which may lack the package that it needs

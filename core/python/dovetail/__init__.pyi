@@ -4,6 +4,7 @@ from dovetail import fft as fft
 from dovetail import linalg as linalg
 from dovetail import memory as memory
 from dovetail import nn as nn
+from dovetail import onnx as onnx
 from dovetail import prototype as prototype
 from dovetail import random as random
 from dovetail import schema as schema

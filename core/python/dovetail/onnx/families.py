@@ -1,0 +1,18 @@
+"""The modules with handlers: importing them registers these."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+__all__ = ["NAMES", "load"]
+
+NAMES = (
+    "attention", "control", "detection", "elementwise", "index", "layers", "microsoft", "ml", "quantized", "random",
+    "recurrent", "reduction", "resize", "sequence", "shape", "signal", "text", "training", "trees", "window",
+)  # fmt: skip
+
+
+def load() -> None:
+    """Registers all handlers."""
+    for name in NAMES:
+        import_module(f"dovetail.onnx.{name}")
