@@ -114,6 +114,7 @@ class Writer {
     j.members.emplace_back("nodes", std::move(nodes));
     j.members.emplace_back("outputs", std::move(outputs));
     if (!program_.arrays.empty()) j.members.emplace_back("tensors", tensors());
+    if (!program_.decompositions.empty()) j.members.emplace_back("decompositions", decompositions());
     if (!program_.signature.empty()) j.members.emplace_back("signature", parse_json(program_.signature));
     return j;
   }
@@ -141,6 +142,27 @@ class Writer {
                              Json::map({{"dtype", info(a.elements.dtype).name}, {"shape", std::move(shape)}}));
     }
     return j;
+  }
+
+  // Of each op its patterns, and each program once.
+  Json decompositions() const {
+    Json ops = Json::map();
+    for (const auto& [op, known] : program_.decompositions) {
+      Json programs = Json::list(), patterns = Json::map();
+      std::unordered_map<const Program*, int64_t> places;
+      for (const auto& [version, pattern, program] : known) {
+        const auto [place, fresh] = places.try_emplace(program.get(), int64_t(places.size()));
+        if (fresh) programs.items.push_back(Writer(*program).body());
+        auto at = std::ranges::find(patterns.members, pattern, [](const auto& m) { return m.first; });
+        if (at == patterns.members.end())
+          at = patterns.members.emplace(patterns.members.end(), pattern, Json::list());
+        at->second.items.emplace_back(place->second);
+      }
+      ops.members.emplace_back(op, Json::map({{"v", int64_t(known.front().version)},
+                                              {"patterns", std::move(patterns)},
+                                              {"programs", std::move(programs)}}));
+    }
+    return ops;
   }
 
   Json operand_json(int v) const {
