@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "dispatch/artefact.hpp"
 #include "dispatch/control.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/replay.hpp"
@@ -167,6 +168,47 @@ std::shared_ptr<const Program> read_as_file(const std::string& text, const std::
   return program;
 }
 
+void write_file(const std::string& path, const std::string& head, const std::string& bytes = {}) {
+  std::ofstream(path, std::ios::binary) << head << bytes;
+}
+
+// A folder of `dovetail build`: {"manifest": ..., "packs": the header of packs.safetensors}. Its program adds w to
+// x.
+void run_as_folder(const Json& document, const std::string& folder, Device& device, Rng& rng, Counts& counts) {
+  static const std::vector<float> w(16, 1.F);
+  static const std::string home = [&] {
+    const std::string made = folder + "/built";
+    std::filesystem::create_directories(made + "/code");
+    ProgramBuilder b;
+    const int x = b.input(Program::Input{-1, DType::f32, {-1, 4}, "x"}, std::vector<int64_t>{120, 4});
+    const int array = b.array({DType::f32, {4, 4}, reinterpret_cast<const std::byte*>(w.data()), nullptr}, "w");
+    const int sum = b.call(op("matmul"), {x, array}, op("matmul").defaults);
+    save_program(*b.finish({sum}), made + "/program.dvt");
+    write_file(made + "/code/" + std::string(64, 'a') + ".code", "no code");
+    return made;
+  }();
+  uint64_t size = 0;
+  if (const Json* packs = document.find("packs")) {
+    for (const auto& [name, entry] : packs->members)
+      if (const Json* offsets = entry.find("data_offsets"))
+        for (const Json& offset : offsets->items) size = std::max(size, uint64_t(std::max<int64_t>(offset.i, 0)));
+    const std::string text = packs->dump();
+    uint64_t length = below(rng, 40) ? text.size() : rng() >> below(rng, 64);
+    std::string head(reinterpret_cast<const char*>(&length), sizeof length);
+    write_file(home + "/packs.safetensors", head + text,
+               std::string(std::min<uint64_t>(size, 1 << 16), char(below(rng, 3))));
+  }
+  if (const Json* manifest = document.find("manifest")) write_file(home + "/manifest.json", manifest->dump());
+  const auto made = open_artefact(home, device, below(rng, 2));
+  ++counts.read;
+  std::vector<TensorType> types(1);
+  types[0].dtype = DType::f32;
+  types[0].set_shape(std::vector<int64_t>{int64_t(below(rng, 5)), 4});
+  for (int round = 0; round < 3; ++round) made->run(&device, {filled(types[0], device, rng)});
+  device.synchronize();
+  ++counts.run;
+}
+
 bool is_small(const Binding& b) {
   uint64_t elements = 0;
   for (const TensorType& t : b.values)
@@ -214,6 +256,13 @@ std::vector<Seed> read_seeds(const std::string& decompositions, const std::strin
 void run_program(const std::string& text, const std::vector<Seed::Input>& inputs, Device* device,
                  const std::string& folder, Rng& rng, Counts& counts) {
   std::shared_ptr<const Program> program;
+  if (device && text.starts_with("{\"manifest\"")) {
+    try {
+      run_as_folder(parse_json(text), folder, *device, rng, counts);
+    } catch (const Error&) {
+    }
+    return;
+  }
   try {
     program = text.find("\"__metadata__\"") == std::string::npos ? program_of(parse_json(text), zeros)
                                                                  : read_as_file(text, folder, rng);

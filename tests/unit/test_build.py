@@ -205,10 +205,10 @@ def test_machine_code_runs_only_where_it_is_trusted(saved, tmp_path):
     # Whether the groups of a process run machine code: the images that it has been given.
     used = """
 x = rows(512)
-_core.record_images()
+dt._core.record_images()
 got = dt.load({folder!r}, device='cpu', trust_code={trust})(dt.asarray(x, device='cpu'))
 np.testing.assert_allclose(got.numpy(), expected(x), rtol=2e-4, atol=2e-4)
-print(_core.write_code({out!r})[0])
+print(dt._core.write_code({out!r})[0])
 """
     for trust, expected_count in ((False, 0), (True, len(names))):
         out = tmp_path / f"out{trust}"

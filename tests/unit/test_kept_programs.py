@@ -23,13 +23,10 @@ INPUT = (np.arange(20).reshape(5, 4) % 7 - 3).astype(np.float32)
 IDS = np.array([2, 0, 4])
 
 
-def everything(batch, scale, mode):
+def everything(batch, scale, mode, constants):
     """Constants of many dtypes, control flow, sizes as numbers, a guard, containers, a decomposition."""
+    w, small, turn, half, flags = constants
     x, ids = batch["x"], batch["ids"]
-    w = dt.load_safetensors(HERE / "0.1.safetensors", device="cpu:0")["w"]
-    small = dt.asarray(SMALL, device="cpu:0").astype("int4")
-    turn, flags = dt.asarray(TURN, device="cpu:0"), dt.asarray(FLAGS, device="cpu:0")
-    half = dt.asarray(HALF, device="cpu:0").astype("bfloat16")
     y = dt.nn.softmax(x @ w, axis=-1)
     if x.shape[0] > 2:  # a guard
         y = y * scale
@@ -107,6 +104,12 @@ if __name__ == "__main__":
     if (HERE / f"{name}.dvt").exists():
         sys.exit(f"{name}.dvt is there, and files are never changed")
     dt.save_safetensors({"w": dt.asarray(W, device="cpu:0")}, HERE / f"{name}.safetensors")
+    kinds = ((W, "float32"), (SMALL, "int4"), (TURN, "complex128"), (HALF, "bfloat16"), (FLAGS, "bool"))
+    arrays = [dt.asarray(x, device="cpu:0").astype(dtype) for x, dtype in kinds]
     batch = {"x": dt.spec(("rows", 4), "float32"), "ids": dt.spec((3,), "int64")}
-    made = dt.export(everything, batch, dt.spec((), "float32"), "sum")
+
+    def captured(batch, scale, mode):
+        return everything(batch, scale, mode, arrays)
+
+    made = dt.export(captured, batch, dt.spec((), "float32"), "sum")
     made.save(HERE / f"{name}.dvt", portable=True, weights=[f"{name}.safetensors"])

@@ -110,7 +110,7 @@ def test_nothing_runs_on_the_cpu_unless_it_is_allowed(of_exp, poor):
     text = run(of_exp, "--device", poor, "--random", "n=4", code=1)
     assert "[e.dvt] poor:0 cannot run the model by itself: [exp]" in text and "--list-missing" in text
     assert run(of_exp, "--device", "cpu", "--random", "n=4")
-    with pytest.warns(RuntimeWarning, match="exp"):
+    with pytest.warns(UserWarning, match="exp"):
         assert "(4,)" in run(of_exp, "--device", poor, "--random", "n=4", "--fallback", "warn")
     data = json.loads(run(of_exp, "--device", poor, "--random", "n=4", "--fallback", "allow", "--json"))
     assert {f["op"] for f in data["fallbacks"]} == {"exp", "log"}

@@ -121,10 +121,9 @@ std::shared_ptr<RunnableProgram> lowered(const RunnableProgram& p, const py::obj
   for (const TensorType& t : inputs) in.push_back(&t);
   const BroughtDecompositions brought(p.program());
   const LowerOptions options{.raise = raise && !eager, .fold = true, .never_grow = true};
-  auto made = std::make_shared<Program>(*lower(p.shared(), in.data(), Attrs(), d, options).program);
-  made->decompositions = p.program().decompositions;
   return std::make_shared<RunnableProgram>(
-      std::move(made), eager ? RunnableProgram::Fuse::rounding_each : RunnableProgram::Fuse::yes);
+      lower(p.shared(), in.data(), Attrs(), d, options).program,
+      eager ? RunnableProgram::Fuse::rounding_each : RunnableProgram::Fuse::yes);
 }
 
 void prepare(RunnableProgram& p, const py::object& device, const std::vector<std::vector<int64_t>>& shapes) {
@@ -212,8 +211,9 @@ void make_programs(py::module_& m) {
           [](const RunnableProgram& p, const std::filesystem::path& path, bool portable,
              const std::vector<std::string>& weights) {
             const GilRelease others_run;  // the front end takes it to trace decompositions
-            if (portable) save_program(*with_decompositions(p.shared()), path.string(), weights);
-            else save_program(p.program(), path.string(), weights);
+            Program::Decompositions decompositions;
+            if (portable) decompositions = collect_decompositions(p.shared());
+            save_program(p.program(), path.string(), {weights, portable ? &decompositions : nullptr});
           },
           py::arg("path"), py::arg("portable") = false, py::arg("weights") = std::vector<std::string>(),
           "Writes a .dvt file; portable: with the decompositions of its calls. `weights`: safetensors files in its "

@@ -25,5 +25,5 @@ struct ToolReport {
 };
 std::vector<ToolReport> toolchain_reports();  // of tools that were asked for something
 std::string toolchain_cache_problem();        // why the last object is not on disk; empty: it is, or none was made
-void end_toolchains() noexcept;  // of the process: no code is handed out any more
+void end_toolchains() noexcept;               // of the process: no code is handed out any more
 }  // namespace dovetail

@@ -23,7 +23,8 @@ Images& images() {
 // The same whichever version of the tool makes the image.
 std::string key_of(const std::string& tool, const std::string& request) {
   Sha256 sum;
-  for (const std::string_view part : {std::string_view("request 1"), std::string_view(tool), std::string_view(request)}) {
+  for (const std::string_view part :
+       {std::string_view("request 1"), std::string_view(tool), std::string_view(request)}) {
     const uint64_t size = part.size();
     sum.update(&size, sizeof size);
     sum.update(part.data(), part.size());

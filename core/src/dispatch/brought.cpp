@@ -116,7 +116,7 @@ class Collector {
       else if (node.op->spec.flags & op_has_decomposition) add(node, *b.nodes[k].attrs, b.values);
     }
   }
-  std::map<std::string, std::vector<Program::Decomposition>> found;
+  Program::Decompositions found;
 
  private:
   void add(const Program::Node& node, Attrs attrs, std::span<const TensorType> values) {
@@ -168,8 +168,8 @@ class Collector {
     add(*bound);
   }
 
-  // nullptr where the op has no decomposition for such a call: a device runs it by a kernel. Errors of the front end
-  // are of its own kinds.
+  // nullptr where the op has no decomposition for such a call: a device runs it by a kernel. Errors of the front
+  // end are of its own kinds.
   static std::shared_ptr<const Program> traced(const Invocation& inv) {
     try {
       return trace_decomposition(inv);
@@ -186,11 +186,9 @@ class Collector {
 };
 }  // namespace
 
-std::shared_ptr<const Program> with_decompositions(const std::shared_ptr<const Program>& program) {
+Program::Decompositions collect_decompositions(const std::shared_ptr<const Program>& program) {
   Collector collector;
   RunnableProgram(program).try_bindings([&](const Binding& b) { collector.add(b); });
-  auto made = std::make_shared<Program>(*program);
-  made->decompositions = std::move(collector.found);
-  return made;
+  return std::move(collector.found);
 }
 }  // namespace dovetail

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "dispatch/invocation.hpp"
+#include "graph/program.hpp"
 
 namespace dovetail {
 // In which dtype a decomposition of the op computes with operands of dtype `t`.
@@ -36,7 +37,7 @@ std::vector<std::shared_ptr<const Program>> brought_for(const Invocation&);
 uint64_t uses_of_brought();  // by this thread, so far
 void note_use_of_brought();
 
-// The program with decompositions of all of its calls, and of the calls in these, for a few choices of the sizes
-// that are open: for libraries that have none. Throws Error(value) where no sizes are found that the program takes.
-std::shared_ptr<const Program> with_decompositions(const std::shared_ptr<const Program>&);
+// Decompositions of all calls of the program, and of the calls in these, for some choices of the sizes that are
+// open: for libraries that have none. Throws Error(value) where no sizes are found that the program takes.
+Program::Decompositions collect_decompositions(const std::shared_ptr<const Program>&);
 }  // namespace dovetail

@@ -252,8 +252,10 @@ void RunnableProgram::try_sizes(size_t times, F f) const {
 }
 
 void RunnableProgram::try_bindings(const std::function<void(const Binding&)>& f) const {
-  try_sizes(3,
-            [&](const std::vector<TensorType>& in) { f(bind(types_of(std::span<const TensorType>(in)).data())); });
+  const auto try_one = [&](const std::vector<TensorType>& in) {
+    f(bind(types_of(std::span<const TensorType>(in)).data()));
+  };
+  try_sizes(SIZE_MAX, try_one);
 }
 
 std::string RunnableProgram::missing(Device& device) {

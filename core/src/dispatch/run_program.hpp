@@ -47,7 +47,8 @@ class RunnableProgram {
     std::vector<int64_t> shape;
   };
   std::vector<Output> outputs() const;
-  // Calls f for some choices of the sizes that are open, small and large, 0 and 1 among them. Error(value) where the program takes none of them.
+  // Calls f for some choices of the sizes that are open, 0 and 1 among them. Error(value) where the program takes
+  // none of them.
   void try_bindings(const std::function<void(const Binding&)>& f) const;
   // Why the program does not run on the device alone for operands of these dtypes and shapes: the message of the
   // kernel that is missing. Empty where it does. Runs nothing.

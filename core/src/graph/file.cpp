@@ -77,8 +77,8 @@ class Elsewhere {
 
 class FileWriter {
  public:
-  FileWriter(const Program& program, const Elsewhere& elsewhere) {
-    Json text = to_json(program);
+  FileWriter(const Program& program, const Elsewhere& elsewhere, const Program::Decompositions* decompositions) {
+    Json text = to_json(program, decompositions);
     for (const Program::Array& a : program.arrays) names_.insert(a.name);
     for (auto& [member, tensors] : text.members)
       if (member == "tensors")
@@ -141,7 +141,8 @@ class TensorReader {
     try {
       return array_of(opened(there), tensor->as_string("a tensor's tensor"), dtype, std::move(shape));
     } catch (const Error& e) {
-      throw Error(ErrorKind::value, "tensor " + name + " in " + Json(there).dump() + ": " + without_cure(e), e.cure);
+      throw Error(ErrorKind::value, "tensor " + name + " in " + Json(there).dump() + ": " + without_cure(e),
+                  e.cure);
     }
   }
 
@@ -218,8 +219,8 @@ std::shared_ptr<const Program> opened(const std::string& path, const ReadTensor*
 }
 }  // namespace
 
-void save_program(const Program& program, const std::string& path, const std::vector<std::string>& weights) {
-  about(path, [&] { FileWriter(program, Elsewhere(path, weights)).write(path); });
+void save_program(const Program& program, const std::string& path, const SaveOptions& options) {
+  about(path, [&] { FileWriter(program, Elsewhere(path, options.weights), options.decompositions).write(path); });
 }
 
 std::shared_ptr<const Program> load_program(const std::string& path) {

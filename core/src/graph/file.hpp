@@ -4,10 +4,14 @@
 #include "graph/program.hpp"
 
 namespace dovetail {
+struct SaveOptions {
+  std::vector<std::string> weights = {};
+  const Program::Decompositions* decompositions = nullptr;  // in place of the program's own
+};
 // `weights`: safetensors files in the folder of `path`, or below it. Arrays that they have are named in the file
 // and not written again. Readers of `path` see the old file or the new one. Throws Error(runtime) where it cannot
 // be written, Error(value) where one of `weights` cannot be read or lies elsewhere.
-void save_program(const Program&, const std::string& path, const std::vector<std::string>& weights = {});
+void save_program(const Program&, const std::string& path, const SaveOptions& = {});
 // The program's arrays are the mapped files: they must stay as they are while the program lives. Nothing of them is
 // read here, and nothing in a file is trusted: offsets, sizes, names of files, the program. Throws Error(value),
 // with the file's name in brackets.

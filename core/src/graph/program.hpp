@@ -88,7 +88,8 @@ struct Program : std::enable_shared_from_this<Program> {
     std::string pattern;  // as decomposition_pattern() of dispatch/execute.hpp names calls
     std::shared_ptr<const Program> program;
   };
-  std::map<std::string, std::vector<Decomposition>> decompositions;  // by the op's name
+  using Decompositions = std::map<std::string, std::vector<Decomposition>>;  // by the op's name
+  Decompositions decompositions;
   std::deque<std::string> strings;  // what attributes point to
   std::deque<std::vector<int64_t>> int_lists;
   std::deque<std::vector<double>> float_lists;

@@ -40,7 +40,8 @@ namespace dovetail {
 constexpr int kTextFormat = 1;                            // the member "dovetail"
 constexpr const char* kRealAttribute = "real_attribute";  // in numbers: ["attribute", ...] of a real attribute
 
-Json to_json(const Program&);
+// `decompositions`: in place of the program's own.
+Json to_json(const Program&, const Program::Decompositions* decompositions = nullptr);
 // The elements of a tensor of the program, which has this dtype and shape. `entry`: what the text has of it.
 using ReadTensor =
     std::function<HostArray(const std::string& name, const Json& entry, DType, std::vector<int64_t> shape)>;

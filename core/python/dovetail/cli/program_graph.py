@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
-CHARACTER, HEIGHT, GAP, ROW = 7.3, 26, 14, 60  # pixels
+CHARACTER, HEIGHT, GAP, ROW = 7.8, 26, 14, 60  # pixels
+MOST_BULGE = 180.0  # pixels that a long edge may swing aside
 MOST_NODES = 3000  # a larger graph is not drawn: nobody could read it
 
 
@@ -24,7 +25,10 @@ def svg(boxes: Sequence[Box]) -> str:
     """The drawing, with a link and a title on each box."""
     rows = _rows(boxes)
     placed = _placed(boxes, rows)
-    width = max((x + w for x, _, w in placed), default=0) + GAP
+    aside = max(
+        (_bulge(placed[i], to) for box, to in zip(boxes, placed, strict=True) for i in box.takes), default=0
+    )
+    width = max((x + w for x, _, w in placed), default=0) + aside + GAP
     height = len(rows) * ROW
     parts = [f'<svg width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f} {height}" role="img" '
              f'aria-label="the graph of {len(boxes)} inputs, nodes and outputs">']  # fmt: skip
@@ -74,8 +78,20 @@ def _placed(boxes: Sequence[Box], rows: Sequence[Sequence[int]]) -> list[tuple[f
     return placed
 
 
+def _bulge(start: tuple[float, float, float], end: tuple[float, float, float]) -> float:
+    """How far an edge swings to the right of what lies between: nothing for one to the next row."""
+    passed = round((end[1] - start[1]) / ROW) - 1
+    return min(24.0 + 10 * passed, MOST_BULGE) if passed > 0 else 0.0
+
+
 def _curve(start: tuple[float, float, float], end: tuple[float, float, float]) -> str:
     x0, y0 = start[0] + start[2] / 2, start[1] + HEIGHT
     x1, y1 = end[0] + end[2] / 2, end[1]
-    bend = (y1 - y0) / 2
-    return f"M{x0:.1f} {y0:.1f}C{x0:.1f} {y0 + bend:.1f} {x1:.1f} {y1 - bend:.1f} {x1:.1f} {y1:.1f}"
+    bend, aside = min((y1 - y0) / 2, 2.0 * ROW), _bulge(start, end)
+    if not aside:
+        return f"M{x0:.1f} {y0:.1f}C{x0:.1f} {y0 + bend:.1f} {x1:.1f} {y1 - bend:.1f} {x1:.1f} {y1:.1f}"
+    side, middle = max(x0 + start[2] / 2, x1 + end[2] / 2) + aside, (y0 + y1) / 2
+    return (
+        f"M{x0:.1f} {y0:.1f}C{x0:.1f} {y0 + HEIGHT} {side:.1f} {y0:.1f} {side:.1f} {middle:.1f}"
+        f"S{x1:.1f} {y1 - HEIGHT:.1f} {x1:.1f} {y1:.1f}"
+    )
