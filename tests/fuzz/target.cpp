@@ -12,6 +12,7 @@
 #include "dispatch/run_program.hpp"
 #include "graph/content_hash.hpp"
 #include "graph/file.hpp"
+#include "graph/safetensors.hpp"
 #include "graph/text.hpp"
 
 namespace fuzz {

@@ -105,7 +105,8 @@ def test_the_librarys_own_decomposition_wins(run, tmp_path):
 
 
 def of_softmax(program: dict, **changes: object) -> None:
-    program["decompositions"]["softmax"].update(changes)
+    one = {"patterns": {PATTERN: [0]}} if "programs" in changes else {}
+    program["decompositions"]["softmax"].update(one | changes)
 
 
 HOSTILE = {
