@@ -10,6 +10,7 @@ time of a run, and of the C program the time to open and the peak memory after o
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import subprocess
@@ -81,7 +82,8 @@ def main() -> None:
     parser.add_argument("--device", default="cpu:0")
     parser.add_argument("--seconds", type=float, default=1.0, help="of each turn")
     options = parser.parse_args()
-    library = __import__(f"dovetail_{options.device.partition(':')[0]}").backend.library
+    backend = options.device.partition(":")[0]
+    library = importlib.import_module(f"dovetail_{backend}").backend.library
     with tempfile.TemporaryDirectory() as folder:
         program = compiled(Path(folder))
         for argument in options.models:

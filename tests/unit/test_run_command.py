@@ -2,7 +2,10 @@
 
 import json
 import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import dovetail as dt
 import numpy as np
@@ -125,8 +128,50 @@ def test_list_missing(of_exp, saved, poor):
 
 def test_onnx_without_the_extra(tmp_path, monkeypatch):
     """The error names the package and the command that installs it."""
-    import sys
-
     monkeypatch.setitem(sys.modules, "dovetail.onnx", None)
     (tmp_path / "m.onnx").write_bytes(b"")
     assert 'python -m pip install "dovetail-runtime[onnx]"' in run(tmp_path / "m.onnx", "--random", "", code=1)
+
+
+class Model(NamedTuple):
+    """As dovetail.onnx.load returns it."""
+
+    inputs: tuple
+    program: dt.Program
+
+    def __call__(self, **arrays):
+        return {"logits": self.program(arrays["x"])}
+
+
+@pytest.fixture
+def onnx(monkeypatch, tmp_path) -> Path:
+    """A .onnx file, with a module that reads it."""
+
+    class Port(NamedTuple):
+        name: str
+        dtype: str
+        shape: tuple
+        optional: bool = False
+
+    class Report(NamedTuple):
+        ok: bool
+
+        def __str__(self) -> str:
+            return "m.onnx: 1 problem"
+
+    ports = (Port("x", "float32", ("b", 3)), Port("length", "int64", (), True))
+    program = dt.export(lambda x: x * 2, dt.spec(("b", 3), "float32"))
+    module = SimpleNamespace(
+        load=lambda path, device: Model(ports, program), check=lambda path, device: Report(False)
+    )
+    monkeypatch.setitem(sys.modules, "dovetail.onnx", module)
+    monkeypatch.setattr(dt, "onnx", module, raising=False)
+    (tmp_path / "m.onnx").write_bytes(b"")
+    return tmp_path / "m.onnx"
+
+
+def test_an_onnx_model(onnx, tmp_path):
+    data = json.loads(run(onnx, "--random", "b=2", "--save-outputs", tmp_path / "out", "--json"))
+    assert [r["name"] for r in data["results"]] == ["logits"] and data["results"][0]["shape"] == [2, 3]
+    assert np.load(tmp_path / "out/logits.npy").shape == (2, 3)
+    assert "1 problem" in run(onnx, "--list-missing", code=1)

@@ -156,7 +156,7 @@ bool PackedOperands::take_saved(Storage& value, const PackKey& key, Packed& foun
   const auto saved = saved_pack(value, call, found.size, found.layout, stale);
   if (!saved) {
     if (stale && !packs_stale.fetch_add(1))
-      log(Log::dispatch, 2,
+      log(Log::dispatch, 1,
           "saved packs are of other kernels than this machine runs, as that of " + call +
               ": they are packed anew; `dovetail build` on this machine saves them");
     return false;

@@ -138,9 +138,12 @@ def _file_name(name: str) -> str:
 
 def _list_missing(path: Path, device: Any, as_json: bool) -> None:
     if models.is_onnx(path):
-        report = models.onnx_module().check(str(path), device=device)
+        try:
+            report = models.onnx_module().check(str(path), device=device)
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            fail(str(error))
         click.echo(str(report))
-        if getattr(report, "missing", ()):
+        if not report.ok:
             raise SystemExit(1)
         return
     from dovetail.cli import program_view
