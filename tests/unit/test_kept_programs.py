@@ -11,6 +11,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail import _core
+from dovetail_conformance.interpret import interpret
 
 HERE = Path(__file__).parent / "kept_programs"
 NAMES = sorted(p.stem for p in HERE.glob("*.dvt"))
@@ -68,6 +69,16 @@ def test_it_gives_the_same_results(name):
         np.testing.assert_allclose(a.numpy(), b, rtol=1e-6)
     with pytest.raises(ValueError, match=r"test_kept_programs.py:\d+"):  # the guard, with its line
         program({"x": dt.asarray(INPUT[:2]), "ids": dt.asarray(IDS)}, dt.asarray(np.float32(1)), "sum")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_interpreter_reads_it(name):
+    y, halved, rows, *rest = interpret(HERE / f"{name}.dvt", [INPUT, IDS, np.float32(0.5)])
+    want = expected()
+    for got, key in ((y, "y"), (halved, "halved"), (rows, "rows")):
+        np.testing.assert_allclose(got, want[key], rtol=1e-6, atol=1e-7, err_msg=key)
+    for a, b in zip(rest, want["rest"], strict=True):
+        np.testing.assert_allclose(np.asarray(a).astype(b.dtype), b)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -50,8 +50,8 @@ bool is_of_version(const Invocation& inv, uint32_t version) {
 
 std::string decomposition_pattern(const Invocation& inv, bool ranks, DType any, uint32_t version) {
   std::string text;
-  const int n_in =
-      version < inv.op.spec.version ? int(std::min(uint32_t(inv.n_in), operands_of(inv.op, version))) : inv.n_in;
+  const bool fewer = version < inv.op.spec.version && !inv.op.variadic;
+  const int n_in = fewer ? std::min(inv.n_in, int(operands_of(inv.op, version))) : inv.n_in;
   for (int i = 0; i < n_in; ++i) {
     const Tensor* t = inv.in[i];
     text += i ? "," : "";
