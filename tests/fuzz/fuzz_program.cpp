@@ -1,6 +1,6 @@
 // Feeds changed programs to the reader, the binder and a device, and expects nothing worse than an Error.
 //
-//   fuzz_program DECOMPOSITIONS [--programs FOLDER] [--device LIBRARY] [--seed N] [--minutes M]
+//   fuzz_program DECOMPOSITIONS [--programs FOLDER] [--device LIBRARY] [--seed N] [--minutes M] [--cases N]
 //   fuzz_program --replay FILE [--inputs f32.2,i64.1] [--device LIBRARY] [--seed N]
 //
 // Cases run in a child process. One that crashes, hangs for 20 s or throws something else is made smaller, written
@@ -35,6 +35,7 @@ struct Options {
   std::string decompositions, folder, library, replay;
   uint64_t seed = 1;
   double minutes = 1;
+  uint64_t cases = UINT64_MAX;  // it ends after so many
 };
 
 // The case that a child works on: its parent reads it where the child has died.
@@ -164,12 +165,12 @@ static int fuzz_for(const Options& options, const char* program) {
     return made_case(seeds, rng);
   };
   std::printf("seed %llu, %zu programs\n", static_cast<unsigned long long>(options.seed), seeds.size());
-  for (uint64_t next = options.seed << 32; std::chrono::steady_clock::now() < end; next += kCasesOfOneChild) {
+  const auto ended = [&] { return std::chrono::steady_clock::now() >= end || shared->cases >= options.cases; };
+  for (uint64_t next = options.seed << 32; !ended(); next += kCasesOfOneChild) {
     const int status = in_child(
         [&] {
           dovetail::Device* device = device_of(options.library);
-          for (uint64_t seed = next; seed < next + kCasesOfOneChild && std::chrono::steady_clock::now() < end;
-               ++seed)
+          for (uint64_t seed = next; seed < next + kCasesOfOneChild && !ended(); ++seed)
             run_case(*shared, made(seed), seed, device);
         },
         false);
@@ -209,6 +210,7 @@ int main(int n, char** args) {
     else if (name == "--inputs") inputs = value;
     else if (name == "--seed") options.seed = std::stoull(value);
     else if (name == "--minutes") options.minutes = std::stod(value);
+    else if (name == "--cases") options.cases = std::stoull(value);
     else return std::fprintf(stderr, "%s: unknown option\n", name.c_str()), 2;
   }
   const Cache cache;

@@ -40,14 +40,43 @@ constexpr int64_t kIntegers[] = {0,
                                  INT64_MAX - 1,
                                  1LL << 62};
 constexpr double kReals[] = {0., -0., 1., 0.5, -1.5, 1e-310, 1e308, 9007199254740993., 0x1p63, -0x1p63, 1e19};
-const char* const kWords[] = {
-    "",     "inf",     "-inf",   "nan",       "size",     "attribute",   "real_attribute", "float32", "bool",
-    "int8", "int64",   "uint64", "complex64", "bfloat16", "float8_e5m2", "number",         "dtype",   "tensor",
-    "n",    "program", "none",   "tanh",      "equal",    "less",        "batch"};
-const char* const kMembers[] = {
-    "dovetail", "inputs",    "numbers", "guards", "nodes", "outputs", "op",      "v",        "in",      "at",
-    "where",    "dtype",     "shape",   "name",   "n",     "number",  "complex", "programs", "program", "tensors",
-    "tensor",   "signature", "out",     "axis",   "body",  "count",   "start",   "stop",     "step",    "sizes"};
+const char* const kWords[] = {"",
+                              "inf",
+                              "-inf",
+                              "nan",
+                              "size",
+                              "attribute",
+                              "real_attribute",
+                              "float32",
+                              "bool",
+                              "int8",
+                              "int64",
+                              "uint64",
+                              "complex64",
+                              "bfloat16",
+                              "float8_e5m2",
+                              "number",
+                              "dtype",
+                              "tensor",
+                              "n",
+                              "program",
+                              "none",
+                              "tanh",
+                              "equal",
+                              "less",
+                              "batch",
+                              "w",
+                              "..",
+                              "../w.safetensors",
+                              "w.safetensors",
+                              "/etc/passwd",
+                              "./w.safetensors",
+                              "w.safetensors/"};
+const char* const kMembers[] = {"dovetail",  "inputs", "numbers", "guards",   "nodes",          "outputs", "op",
+                                "v",         "in",     "at",      "where",    "dtype",          "shape",   "name",
+                                "n",         "number", "complex", "programs", "program",        "tensors", "tensor",
+                                "signature", "out",    "axis",    "body",     "count",          "start",   "stop",
+                                "step",      "sizes",  "file",    "sha256",   "decompositions", "patterns"};
 
 template <class T, size_t N>
 const T& any_of(const T (&list)[N], Rng& rng) {

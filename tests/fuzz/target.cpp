@@ -5,12 +5,14 @@
 #include <fstream>
 #include <sstream>
 
+#include "dispatch/artefact.hpp"
 #include "dispatch/control.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/replay.hpp"
 #include "dispatch/run_program.hpp"
 #include "graph/content_hash.hpp"
 #include "graph/file.hpp"
+#include "graph/safetensors.hpp"
 #include "graph/text.hpp"
 
 namespace fuzz {
@@ -122,7 +124,7 @@ Tensor filled(const TensorType& type, Device& device, Rng& rng) {
 }
 
 // For programs that are in no file.
-HostArray zeros(const std::string& name, DType dtype, std::vector<int64_t> shape) {
+HostArray zeros(const std::string& name, const Json&, DType dtype, std::vector<int64_t> shape) {
   static const std::vector<std::byte> memory(1 << 16);
   HostArray made{dtype, std::move(shape), memory.data(), nullptr};
   if (made.type().bytes() > memory.size()) throw Error(ErrorKind::value, "a large tensor " + name);
@@ -146,6 +148,14 @@ std::shared_ptr<const Program> read_as_file(const std::string& text, const std::
       for (const Json& offset : offsets->items) size = std::max(size, uint64_t(std::max<int64_t>(offset.i, 0)));
     }
   }
+  // The file of weights that some programs name: w of 4x6 floats.
+  static const bool others = [&] {
+    const std::string bytes(96, char(1));
+    const std::string head = safetensors::header_of({{"w", "F32", {4, 6}, 0, 96}}, Json::map());
+    std::ofstream(folder + "/w.safetensors", std::ios::binary) << head << bytes;
+    return true;
+  }();
+  (void)others;
   const std::string path = folder + "/case.dvt", written = header.dump();
   uint64_t length = written.size();
   if (below(rng, 30) == 0) length = rng() >> below(rng, 64);
@@ -154,7 +164,50 @@ std::shared_ptr<const Program> read_as_file(const std::string& text, const std::
   file.write(reinterpret_cast<const char*>(&length), sizeof length)
       << written << std::string(size, char(below(rng, 3)));
   file.close();
-  return load_program(path);
+  auto program = load_program(path);
+  if (below(rng, 10) == 0) verify_program_file(path);
+  return program;
+}
+
+void write_file(const std::string& path, const std::string& head, const std::string& bytes = {}) {
+  std::ofstream(path, std::ios::binary) << head << bytes;
+}
+
+// A folder of `dovetail build`: {"manifest": ..., "packs": the header of packs.safetensors}. Its program adds w to
+// x.
+void run_as_folder(const Json& document, const std::string& folder, Device& device, Rng& rng, Counts& counts) {
+  static const std::vector<float> w(16, 1.F);
+  static const std::string home = [&] {
+    const std::string made = folder + "/built";
+    std::filesystem::create_directories(made + "/code");
+    ProgramBuilder b;
+    const int x = b.input(Program::Input{-1, DType::f32, {-1, 4}, "x"}, std::vector<int64_t>{120, 4});
+    const int array = b.array({DType::f32, {4, 4}, reinterpret_cast<const std::byte*>(w.data()), nullptr}, "w");
+    const int sum = b.call(op("matmul"), {x, array}, op("matmul").defaults);
+    save_program(*b.finish({sum}), made + "/program.dvt");
+    write_file(made + "/code/" + std::string(64, 'a') + ".code", "no code");
+    return made;
+  }();
+  uint64_t size = 0;
+  if (const Json* packs = document.find("packs")) {
+    for (const auto& [name, entry] : packs->members)
+      if (const Json* offsets = entry.find("data_offsets"))
+        for (const Json& offset : offsets->items) size = std::max(size, uint64_t(std::max<int64_t>(offset.i, 0)));
+    const std::string text = packs->dump();
+    uint64_t length = below(rng, 40) ? text.size() : rng() >> below(rng, 64);
+    std::string head(reinterpret_cast<const char*>(&length), sizeof length);
+    write_file(home + "/packs.safetensors", head + text,
+               std::string(std::min<uint64_t>(size, 1 << 16), char(below(rng, 3))));
+  }
+  if (const Json* manifest = document.find("manifest")) write_file(home + "/manifest.json", manifest->dump());
+  const auto made = open_artefact(home, device, below(rng, 2));
+  ++counts.read;
+  std::vector<TensorType> types(1);
+  types[0].dtype = DType::f32;
+  types[0].set_shape(std::vector<int64_t>{int64_t(below(rng, 5)), 4});
+  for (int round = 0; round < 3; ++round) made->run(&device, {filled(types[0], device, rng)});
+  device.synchronize();
+  ++counts.run;
 }
 
 bool is_small(const Binding& b) {
@@ -204,6 +257,13 @@ std::vector<Seed> read_seeds(const std::string& decompositions, const std::strin
 void run_program(const std::string& text, const std::vector<Seed::Input>& inputs, Device* device,
                  const std::string& folder, Rng& rng, Counts& counts) {
   std::shared_ptr<const Program> program;
+  if (device && text.starts_with("{\"manifest\"")) {
+    try {
+      run_as_folder(parse_json(text), folder, *device, rng, counts);
+    } catch (const Error&) {
+    }
+    return;
+  }
   try {
     program = text.find("\"__metadata__\"") == std::string::npos ? program_of(parse_json(text), zeros)
                                                                  : read_as_file(text, folder, rng);

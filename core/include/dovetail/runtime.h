@@ -364,6 +364,15 @@ DVT_EXPORT dvr_status dvr_builder_describe(dvr_builder*, int32_t value, dvr_tens
 DVT_EXPORT dvr_status dvr_builder_finish(dvr_builder*, const int32_t* outputs, uint32_t n_outputs,
                                          dvr_program** out);
 
+/* A folder that `dovetail build` made for the device's backend, or a .dvt file, to be run on the device. All that
+ * runs need is looked up now: DVR_NOT_IMPLEMENTED names an op that the device cannot run. The files must stay as
+ * they are until dvr_program_free. Weights and their packed forms are the mapped files where the device works in
+ * the host's memory; forms of other kernels than the device has are packed anew, and the log says so once.
+ * DVR_TRUST_CODE: run the machine code in the folder, too: only of a folder that you trust as you trust a program.
+ */
+enum { DVR_TRUST_CODE = 1 };
+DVT_EXPORT dvr_status dvr_program_open(const char* path, dvr_device* device, uint32_t flags, dvr_program** out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dovetail import _core
@@ -29,7 +30,7 @@ class Program:
     A call takes what the exported function took and returns what it returned. It runs on the device of its arrays.
     """
 
-    __slots__ = ("_arguments", "_core", "_names", "_results", "name")
+    __slots__ = ("_arguments", "_core", "_device", "_names", "_results", "name")
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Program:
     ):
         self._core, self.name, self._names = core, name, names
         self._arguments, self._results = arguments, results
+        self._device: Device | None = None  # where arrays of the host go; None: the default device
 
     def __call__(self, *args: Any, device: Device | str | None = None) -> Any:
         """Runs the program on the arguments: arrays of one device, NumPy arrays are brought there.
@@ -63,7 +65,7 @@ class Program:
             graph.expect_device("program", device)
             outputs = graph.inline(self._core, [_input(x, path, graph.device) for x, path in given])
         else:
-            home = _home(given, device)
+            home = _home(given, device, self._device)
             outputs = self._core.run(home, [_input(x, path, home) for x, path in given])
         return pytree.rebuilt(self._results, outputs)
 
@@ -76,9 +78,26 @@ class Program:
         """The program as JSON, its canonical form. Constants' elements are not in it."""
         return self._core.text()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a .dvt file: a safetensors file of the constants, with the program in its metadata."""
-        self._core.save(os.fspath(path))
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        portable: bool = False,
+        weights: Sequence[str] = (),
+    ) -> None:
+        """Writes a .dvt file: a safetensors file of the constants, with the program in its metadata.
+
+        portable: with the decompositions of the ops that it calls. A process without Python can then run it on
+        devices that have no kernel for such a call, also where its library brings no decomposition for the dtypes.
+        weights: names of safetensors files in the folder of `path`, as "model.safetensors". Constants that one of
+        them has, bit for bit, are not written again: the program's file names the file, the tensor and its SHA-256,
+        and must stay next to it.
+
+        Raises RuntimeError where the file cannot be written, ValueError where one of `weights` cannot be read or
+        lies outside of the folder.
+        """
+        names = [os.fspath(name) for name in weights]
+        self._core.save(os.fspath(path), portable, names)
 
     def __repr__(self) -> str:
         from dovetail._program_text import listing
@@ -86,7 +105,7 @@ class Program:
         return listing(self)
 
 
-def _home(given: list[tuple[Any, str]], device: Any) -> Device:
+def _home(given: list[tuple[Any, str]], device: Any, own: Device | None) -> Device:
     from dovetail import _devices
 
     target = None if device is None else _devices.device(device)
@@ -102,7 +121,7 @@ def _home(given: list[tuple[Any, str]], device: Any) -> Device:
                 f"[program] {path} is on {x.device}, but {what} {target}: expected arrays of one device; "
                 ".to_device() brings them over"
             )
-    return _devices.device(None) if target is None else target
+    return (own or _devices.device(None)) if target is None else target
 
 
 def _input(x: Any, path: str, home: Device | None) -> Any:
@@ -116,14 +135,38 @@ def _input(x: Any, path: str, home: Device | None) -> Any:
     return asarray(x, device=home)
 
 
-def load(path: str | os.PathLike[str]) -> Program:
-    """The program of a .dvt file, as Program.save wrote it.
+def load(path: str | os.PathLike[str], device: Device | str | None = None, *, trust_code: bool = False) -> Program:
+    """The program of a .dvt file, as Program.save wrote it, or of a folder that `dovetail build` made.
 
-    The file's tensors are mapped, not read: if the file is truncated while the program is in use, the process ends.
-    Raises ValueError for a file that is no program, or needs an op that this version does not have.
+    device: where the program is to run. Kernels are then looked up now: NotImplementedError names an op that the
+    device cannot run, instead of the first call. A folder is for devices of one backend; None: the default device.
+    trust_code: run the machine code that the folder has. Without it the device makes its own, as dovetail.compile
+    does. Trust a folder as you trust a program.
+
+    The files' tensors are mapped, not read, also those in files of weights that the program names: replace such a
+    file by renaming a new one over it. If it is truncated while the program is in use, the process ends by the
+    signal SIGBUS. The hash of the program is checked, those of the tensors by `dovetail show --verify`.
+
+    Raises FileNotFoundError where there is no such file, ValueError for a file that is no program, needs an op or a
+    version of one that this version does not have, names a file outside of its folder, or was built for another
+    backend.
     """
-    core = _core.load_program(os.fspath(path))
-    name = os.path.basename(os.fspath(path))
+    name = os.fspath(path)
+    home = None
+    if device is not None or os.path.isdir(name):
+        from dovetail import _devices
+
+        home = _devices.device(device)
+        core = _core.open_artefact(name, home, trust_code)
+    else:
+        core = _core.load_program(name)
+    made = _of_core(core, os.path.basename(name.rstrip("/")))
+    made._device = home
+    return made
+
+
+def _of_core(core: Any, name: str) -> Program:
+    """As its signature has it."""
     if not core.signature:
         inputs = tuple(pytree.Leaf(i) for i in range(len(core.inputs)))
         leaves = tuple(pytree.Leaf(i) for i in range(len(core.outputs)))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from dovetail._program import Program
 
-__all__ = ["listing"]
+__all__ = ["Listing", "Row", "listing"]
 
 _SIGNS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "modulo": "%", "power": "**",
@@ -25,10 +25,24 @@ _TRIALS = (24, 36, 1, 5, 120)
 
 def listing(program: Program, integers: Sequence[int] = (), reals: Sequence[float] = ()) -> str:
     """The program as text; of one with numbers as arguments, what they are when it finds out the sizes."""
-    return "\n".join(_Listing(program, integers, reals).lines())
+    return "\n".join(Listing(program, integers, reals).lines())
 
 
-class _Listing:
+class Row(NamedTuple):
+    """A node as it is shown."""
+
+    op: str
+    results: tuple[int, ...]  # numbers of its values
+    operands: tuple[int, ...]  # of values that are neither numbers nor constants
+    constants: tuple[str, ...]  # names of the arrays among its operands
+    call: str  # "v2 = take(w0, ids, axis=0)"
+    types: str  # "float32[b, t, 4]"
+    where: str  # "model.py:12"
+
+
+class Listing:
+    """Names, types and lines of a program's parts."""
+
     def __init__(self, program: Program, integers: Sequence[int], reals: Sequence[float]):
         self.program, self.arguments = program, (integers, reals)
         self.json = json.loads(program.text())
@@ -40,26 +54,42 @@ class _Listing:
     # ---- lines ------------------------------------------------------------------------------------------------
 
     def lines(self) -> Iterator[str]:
-        inputs = ", ".join(f"{name}: {self._type(i)}" for i, name in enumerate(self.names))
+        inputs = ", ".join(f"{name}: {self.type_of(i)}" for i, name in enumerate(self.names))
         yield f"program {self.program.name}({inputs})"
         for name, tensor in self.json.get("tensors", {}).items():
             yield f"  {name}: {tensor['dtype']}[{', '.join(map(str, tensor['shape']))}] is constant"
-        value, rows = len(self.names), []
-        for node in self.json["nodes"]:
-            n_out = self._n_out(node)
-            made = ", ".join(f"v{value + k}" for k in range(n_out))
-            types = ", ".join(self._type(value + k) for k in range(n_out))
-            rows.append((f"  {made} = {node['op']}({self._arguments(node)})", types, _short(node.get("where", ""))))
-            value += n_out
+        rows = [("  " + row.call, row.types, row.where) for row in self.rows()]
         width = min(max((len(row[0]) for row in rows), default=0), 64)
         typed = min(max((len(row[1]) for row in rows), default=0), 28)
         for call, types, where in rows:
             yield f"{call:<{width}}  {types:<{typed}}  {where}".rstrip()
+        for guard in self.guards():
+            yield f"  # made for {guard}"
+        yield "  return " + ", ".join(map(self._operand, self.json["outputs"]))
+
+    def rows(self) -> Iterator[Row]:
+        """The nodes, in their order."""
+        value = len(self.names)
+        for node in self.json["nodes"]:
+            results = tuple(range(value, value + self._n_out(node)))
+            value += len(results)
+            made = ", ".join(f"v{i}" for i in results)
+            yield Row(
+                node["op"],
+                results,
+                tuple(x for x in node["in"] if isinstance(x, int)),
+                tuple(x["tensor"] for x in node["in"] if isinstance(x, dict) and "tensor" in x),
+                f"{made} = {node['op']}({self._arguments(node)})",
+                ", ".join(map(self.type_of, results)),
+                _short(node.get("where", "")),
+            )
+
+    def guards(self) -> Iterator[str]:
+        """What the program is made for: conditions on sizes, with the line that compared them."""
         for comparison, a, b, _, *where in self.json.get("guards", ()):
             held = f"a value of {self._number(a)}" if comparison == "same" and a == b else ""
-            line = f"  # made for {held or f'{self._number(a)} {_COMPARED[comparison]} {self._number(b)}'}"
+            line = held or f"{self._number(a)} {_COMPARED[comparison]} {self._number(b)}"
             yield line + (f", {_short(where[0])}" if where else "")
-        yield "  return " + ", ".join(map(self._operand, self.json["outputs"]))
 
     def _n_out(self, node: dict[str, Any]) -> int:
         if "out" in node:
@@ -120,7 +150,8 @@ class _Listing:
 
     # ---- types ------------------------------------------------------------------------------------------------
 
-    def _type(self, value: int) -> str:
+    def type_of(self, value: int) -> str:
+        """dtype[sizes] of a value; "" where they are not known."""
         if value < len(self.names):
             dtype = self.program.inputs[value].dtype
             return f"{dtype}[{', '.join(self.sizes[value])}]" if dtype else "any"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dispatch/artefact.hpp"
 #include "graph/file.hpp"
 #include "graph/text.hpp"
 
@@ -77,7 +78,10 @@ const std::vector<ProgramHandle::Value>& ProgramHandle::outputs() {
 }
 
 void give_program(std::shared_ptr<const Program> program, dvr_program*& out) {
-  out = reinterpret_cast<dvr_program*>(new ProgramHandle(std::move(program)));
+  give_program(std::make_unique<RunnableProgram>(std::move(program)), out);
+}
+void give_program(std::unique_ptr<RunnableProgram> made, dvr_program*& out) {
+  out = reinterpret_cast<dvr_program*>(new ProgramHandle(std::move(made)));
 }
 
 namespace {
@@ -112,6 +116,15 @@ dvr_status dvr_program_load(const char* path, dvr_program** out) {
   return guarded("program_load", [&] {
     dvr_program*& result = expect(out, "the result");
     give_program(load_program(&expect(path, "the path")), result);
+  });
+}
+
+dvr_status dvr_program_open(const char* path, dvr_device* device, uint32_t flags, dvr_program** out) {
+  return guarded("program_open", [&] {
+    dvr_program*& result = expect(out, "the result");
+    if (flags & ~uint32_t{DVR_TRUST_CODE})
+      throw Error(ErrorKind::value, "flags " + std::to_string(flags) + ": expected 0 or DVR_TRUST_CODE");
+    give_program(open_artefact(&expect(path, "the path"), to(device), flags & DVR_TRUST_CODE), result);
   });
 }
 

@@ -8,7 +8,7 @@
 
 namespace dovetail::api {
 struct ProgramHandle {
-  explicit ProgramHandle(std::shared_ptr<const Program> program) : runnable(std::move(program)) {}
+  explicit ProgramHandle(std::unique_ptr<RunnableProgram> made) : owned(std::move(made)) {}
   struct Value {  // what dvr_value_info points to
     std::string name;
     DType dtype;
@@ -20,7 +20,8 @@ struct ProgramHandle {
   const std::vector<Value>& inputs();
   const dvt_program* view() const { return view_.of(runnable.program().shared_from_this()); }
   const std::vector<Value>& outputs();  // throws where no sizes are found that the program takes
-  RunnableProgram runnable;
+  const std::unique_ptr<RunnableProgram> owned;
+  RunnableProgram& runnable = *owned;
 
  private:
   std::once_flag text_once_, inputs_once_, outputs_once_;
@@ -30,6 +31,7 @@ struct ProgramHandle {
 };
 inline ProgramHandle& to(dvr_program* p) { return expect(reinterpret_cast<ProgramHandle*>(p), "the program"); }
 void give_program(std::shared_ptr<const Program>, dvr_program*& out);
+void give_program(std::unique_ptr<RunnableProgram>, dvr_program*& out);
 
 // A dtype and a shape without memory.
 inline void put_type(const TensorType& type, dvr_tensor& out) {

@@ -5,7 +5,12 @@
 #include "bindings/engines.hpp"
 #include "bindings/interchange.hpp"
 #include "device/timeline.hpp"
+#include "device/trusted_images.hpp"
+#include "dispatch/artefact.hpp"
+#include "dispatch/decompose.hpp"
 #include "dispatch/host_memory.hpp"
+#include "dispatch/lower.hpp"
+#include "dispatch/packed.hpp"
 #include "dispatch/run_program.hpp"
 #include "graph/file.hpp"
 #include "graph/text.hpp"
@@ -52,20 +57,26 @@ py::list outputs(const RunnableProgram& p) {
   return all;
 }
 
-// In the order in which the text of a program numbers its values.
-py::list types(const RunnableProgram& p, const std::vector<std::vector<int64_t>>& shapes,
-               const std::vector<int64_t>& integers, const std::vector<double>& reals) {
-  const Program& program = p.program();
+// What inputs of these shapes are.
+std::vector<TensorType> types_of_inputs(const Program& program, const std::vector<std::vector<int64_t>>& shapes) {
   if (shapes.size() != program.inputs.size())
     throw Error(ErrorKind::value, "[program] got shapes of " + std::to_string(shapes.size()) +
                                       " inputs: expected " + std::to_string(program.inputs.size()));
   std::vector<TensorType> inputs(shapes.size());
-  std::vector<const TensorType*> in;
   for (size_t i = 0; i < shapes.size(); ++i) {
     inputs[i].dtype = program.inputs[i].dtype;
     inputs[i].set_shape(shapes[i]);
-    in.push_back(&inputs[i]);
   }
+  return inputs;
+}
+
+// In the order in which the text of a program numbers its values.
+py::list types(const RunnableProgram& p, const std::vector<std::vector<int64_t>>& shapes,
+               const std::vector<int64_t>& integers, const std::vector<double>& reals) {
+  const Program& program = p.program();
+  const std::vector<TensorType> inputs = types_of_inputs(program, shapes);
+  std::vector<const TensorType*> in;
+  for (const TensorType& t : inputs) in.push_back(&t);
   std::string why;
   const Attrs arguments = arguments_of_program(integers, reals);
   const auto bound = bind_program(p.shared(), in.data(), &arguments, nullptr, &why);
@@ -81,6 +92,44 @@ py::list types(const RunnableProgram& p, const std::vector<std::vector<int64_t>>
   for (const Program::Node& node : program.nodes)
     for (uint32_t k = 0; k < node.n_out; ++k) add(node.out + int(k));
   return all;
+}
+
+// (how, the kernel's engine, the message of what is missing) of each node.
+py::list ways(const RunnableProgram& p, const py::object& device,
+              const std::optional<std::vector<std::vector<int64_t>>>& shapes) {
+  static constexpr const char* names[] = {"missing", "kernel", "decomposition", "core", "control"};
+  Device& d = to_device(device.ptr());
+  std::vector<NodeWay> found;
+  {
+    const GilRelease others_run;
+    std::vector<TensorType> in;
+    if (shapes) in = types_of_inputs(p.program(), *shapes);
+    found = p.ways(d, shapes ? &in : nullptr);
+  }
+  py::list all;
+  for (const NodeWay& way : found) all.append(py::make_tuple(names[way.how], way.engine, way.missing));
+  return all;
+}
+
+// As dovetail.compile rewrites it.
+std::shared_ptr<RunnableProgram> lowered(const RunnableProgram& p, const py::object& device,
+                                         const std::vector<std::vector<int64_t>>& shapes, bool raise, bool eager) {
+  Device& d = to_device(device.ptr());
+  const GilRelease others_run;
+  const std::vector<TensorType> inputs = types_of_inputs(p.program(), shapes);
+  std::vector<const TensorType*> in;
+  for (const TensorType& t : inputs) in.push_back(&t);
+  const BroughtDecompositions brought(p.program());
+  const LowerOptions options{.raise = raise && !eager, .fold = true, .never_grow = true};
+  return std::make_shared<RunnableProgram>(
+      lower(p.shared(), in.data(), Attrs(), d, options).program,
+      eager ? RunnableProgram::Fuse::rounding_each : RunnableProgram::Fuse::yes);
+}
+
+void prepare(RunnableProgram& p, const py::object& device, const std::vector<std::vector<int64_t>>& shapes) {
+  Device& d = to_device(device.ptr());
+  const GilRelease others_run;
+  p.prepare(d, types_of_inputs(p.program(), shapes));
 }
 
 // A donated array is left without elements.
@@ -137,15 +186,38 @@ void make_programs(py::module_& m) {
             return p.missing(d);
           },
           "The message of the kernel that the device lacks; empty where the program runs on it.")
+      .def("lowered", lowered, py::arg("device"), py::arg("shapes"), py::arg("raise_") = true,
+           py::arg("eager") = false,
+           "The program as the device runs it best, for inputs of all sizes for which it holds: calls of constants "
+           "have run, where that makes nothing larger. raise: forms of ops become ops. eager: narrow floats are "
+           "rounded "
+           "after every op.")
+      .def("prepare", prepare, py::arg("device"), py::arg("shapes"), "Looks up all that such runs need.")
+      .def(
+          "write_packs",
+          [](RunnableProgram& p, const py::object& device, const std::filesystem::path& folder) {
+            const PacksWritten written = write_packs(p, to_device(device.ptr()), folder.string());
+            return py::make_tuple(written.count, written.bytes);
+          },
+          "(how many, their bytes) of the packed weights, which are a file of the folder then.")
+      .def("ways", ways, py::arg("device"), py::arg("shapes") = py::none(),
+           "How the device runs each node: (\"kernel\", \"decomposition\", \"core\", \"control\" or \"missing\", "
+           "the "
+           "kernel's engine, what is missing). None: for sizes that the program takes.")
       .def(
           "text", [](const RunnableProgram& p) { return to_json(p.program()).dump(); }, "The canonical JSON.")
       .def(
           "save",
-          [](const RunnableProgram& p, const std::filesystem::path& path) {
-            const GilRelease others_run;
-            save_program(p.program(), path.string());
+          [](const RunnableProgram& p, const std::filesystem::path& path, bool portable,
+             const std::vector<std::string>& weights) {
+            const GilRelease others_run;  // the front end takes it to trace decompositions
+            Program::Decompositions decompositions;
+            if (portable) decompositions = collect_decompositions(p.shared());
+            save_program(p.program(), path.string(), {weights, portable ? &decompositions : nullptr});
           },
-          "Writes a .dvt file.")
+          py::arg("path"), py::arg("portable") = false, py::arg("weights") = std::vector<std::string>(),
+          "Writes a .dvt file; portable: with the decompositions of its calls. `weights`: safetensors files in its "
+          "folder, whose tensors it names.")
       .def_property_readonly("inputs", inputs, "(name, dtype, shape) of each; a size is a number, a name or None.")
       .def_property_readonly(
           "has_arrays", [](const RunnableProgram& p) { return !p.program().arrays.empty(); },
@@ -167,6 +239,43 @@ void make_programs(py::module_& m) {
       },
       "Opens a .dvt file. Its arrays are read from the file when they are first used: the file must stay as it is. "
       "Where it is cut off later, the process ends by the signal SIGBUS.");
+  m.def(
+      "open_artefact",
+      [](const std::filesystem::path& path, const py::object& device, bool trust_code) {
+        Device& d = to_device(device.ptr());
+        const GilRelease others_run;
+        return std::shared_ptr<RunnableProgram>(open_artefact(path.string(), d, trust_code));
+      },
+      py::arg("path"), py::arg("device"), py::arg("trust_code") = false,
+      "A folder that dovetail build made, or a .dvt file, to run on the device.");
+  m.def("record_images", record_images, "Keeps the machine code that compilers get from now on, for write_code.");
+  m.def(
+      "write_code",
+      [](const std::filesystem::path& folder) {
+        const CodeWritten written = write_code(folder.string());
+        return py::make_tuple(written.count, written.bytes);
+      },
+      "(how many, their bytes) of the images, which are files of the folder's subfolder then.");
+  m.def(
+      "saved_packs",
+      [] {
+        const SavedPackCounts counts = saved_pack_counts();
+        return py::make_tuple(counts.taken, counts.stale);
+      },
+      "(taken, stale): packed weights of files that kernels of this process took, or that were packed anew.");
+  m.def(
+      "verify_program",
+      [](const std::filesystem::path& path) {
+        VerifiedFile found;
+        {
+          const GilRelease others_run;
+          found = verify_program_file(path.string());
+        }
+        return py::make_tuple(found.tensors, found.bytes, found.without_hash, found.wrong);
+      },
+      "Reads all tensors of a .dvt file: (how many were compared with their hashes, their bytes, names of those "
+      "that "
+      "have none, names of those that differ).");
   m.def(
       "program_from_text", [](const std::string& text) { return runnable(program_of(parse_json(text))); },
       "A program without arrays from its JSON.");

@@ -18,6 +18,7 @@ class Code {  // an image in memory, ready to be run
   explicit Code(std::string_view image);
   const void* entry(uint32_t index) const;  // nullptr: there is no such function
   uint64_t size() const { return size_; }
+  std::string_view image() const { return {reinterpret_cast<const char*>(memory_->at()), size_t(size_)}; }
   // A line for each function, as perf reads them in /tmp/perf-PID.map: `name` and the function's number.
   std::string perf_map(const std::string& name) const;
 

@@ -29,6 +29,7 @@ struct Packs {
   };
   std::unordered_map<uint64_t, Kind> kinds;  // by hash
   std::vector<Made> made;
+  std::vector<SavedPack> saved;  // of a file
   bool closed = false;
 
   static std::mutex& mutex(Device& device) { return device.pool->mutex_; }
@@ -94,7 +95,7 @@ PackStep find_packed(Storage& s, const PackKey& key, Packed& found) {
   Packs::Kind* kind = packs.kind(key);
   if (!kind || kind->refused) return PackStep::plain;
   if (kind->made) return packs.take(kind->made, found);
-  return ++kind->times > 1 || packs.knows(key) ? PackStep::ask : PackStep::plain;
+  return ++kind->times > 1 || packs.knows(key) || !packs.saved.empty() ? PackStep::ask : PackStep::plain;
 }
 
 PackStep choose_packed(Storage& s, const PackKey& key, uint64_t size, uint64_t layout, Packed& found) {
@@ -110,13 +111,49 @@ PackStep choose_packed(Storage& s, const PackKey& key, uint64_t size, uint64_t l
     ++layouts;
     if (m.packed.size == size && m.packed.layout == layout) return packs.take(kind->made = m.packed.id, found);
   }
-  if (kind->times == 1) return PackStep::plain;  // another layout pays from the second call on, too
+  if (kind->times == 1 && packs.saved.empty())
+    return PackStep::plain;  // another layout pays from the second call on, too
   kind->refused = layouts == kMostLayouts;
   if (kind->refused) return PackStep::plain;
   found = {.size = size, .layout = layout, .id = ++ids};
   kind->made = found.id;
   packs.made.push_back({.own = {own.begin(), own.end()}, .packed = found});
   return PackStep::make;
+}
+
+void give_packs(Storage& s, std::vector<SavedPack> saved) {
+  const std::lock_guard guard(Packs::mutex(*s.device));
+  Packs::of(s).saved = std::move(saved);
+}
+
+bool has_saved_packs(Storage& s) {
+  if (!s.packs.load(std::memory_order_relaxed)) return false;
+  const std::lock_guard guard(Packs::mutex(*s.device));
+  return !Packs::of(s).saved.empty();
+}
+
+std::optional<SavedPack> saved_pack(Storage& s, const std::string& call, uint64_t size, uint64_t layout,
+                                    bool& stale) {
+  const std::lock_guard guard(Packs::mutex(*s.device));
+  stale = false;
+  for (const SavedPack& saved : Packs::of(s).saved) {
+    if (saved.call != call) continue;
+    if (saved.size == size && saved.layout == layout) return stale = false, saved;
+    stale = true;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::pair<std::vector<uint64_t>, Packed>> packs_of(Storage& s) {
+  std::vector<std::pair<std::vector<uint64_t>, Packed>> found;
+  if (!s.packs.load(std::memory_order_relaxed)) return found;
+  const std::lock_guard guard(Packs::mutex(*s.device));
+  for (const Packs::Made& m : Packs::of(s).made) {
+    if (!m.packed.bytes) continue;
+    retain(m.packed.bytes);
+    found.emplace_back(m.own, m.packed);
+  }
+  return found;
 }
 
 void refuse_packed(Storage& s, const PackKey& key) {

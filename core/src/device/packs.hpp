@@ -2,7 +2,13 @@
 // with the buffer that holds the operand's value, and go when the value does.
 #pragma once
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "device/storage.hpp"
 
@@ -42,6 +48,24 @@ PackStep find_packed(Storage&, const PackKey&, Packed& found);
 PackStep choose_packed(Storage&, const PackKey&, uint64_t size, uint64_t layout, Packed& found);
 void refuse_packed(Storage&, const PackKey&);  // the row does not pack it: not asked again
 void keep_packed(Storage&, const Packed&);     // work on Packed::bytes->stream that comes later finds it there
+
+// Packed bytes that a file has for a value, in host memory, 64-byte aligned. They stand for what row.pack() makes
+// where pack_size() has this size and layout.
+struct SavedPack {
+  std::string call;  // packed_call(): the op, the engine, the operand, its view
+  uint64_t size = 0, layout = 0;
+  const std::byte* data = nullptr;
+  std::shared_ptr<const void> owner;  // of the memory
+};
+constexpr size_t kPartsOfPackedCall = 4;
+// By the name of an array of a program.
+using SavedPacks = std::map<std::string, std::vector<SavedPack>>;
+void give_packs(Storage&, std::vector<SavedPack>);  // the value's calls look for them, from the first call on
+// The one for such a call; nothing where there is none. `stale`: there are others for it.
+std::optional<SavedPack> saved_pack(Storage&, const std::string& call, uint64_t size, uint64_t layout, bool& stale);
+bool has_saved_packs(Storage&);
+// What there is of a value: the words of its view (PackKey::own), the bytes with a reference of the caller's.
+std::vector<std::pair<std::vector<uint64_t>, Packed>> packs_of(Storage&);
 
 // Like allocate(), but returns nullptr if neither the pool nor the device has free memory.
 Storage* allocate_spare(Device&, Stream&, uint64_t bytes);

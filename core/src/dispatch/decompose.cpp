@@ -6,6 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "dispatch/decompose.hpp"
 #include "dispatch/executables.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/lower.hpp"
@@ -152,22 +153,6 @@ void check_outputs(const Invocation& inv, const Binding& b) {
                                        ", its shape rule says " + to_string(inv.out[i]->shape()));
 }
 
-// The last parameter may stand for any number of operands.
-bool is_value(const Op& op, int operand) {
-  return op.operand_kinds[std::min(operand, op.n_in - 1)] == ParamKind::value;
-}
-
-DType working(DType t, const Op& op) {
-  return t != DType::none && is_narrow_float(t) && op.spec.flags & op_half_in_f32 ? DType::f32 : t;
-}
-
-// The dtypes to which an operand is cast: that of the call, and the one that it computes in. So an integer beside
-// narrow floats becomes as narrow first.
-std::array<DType, 2> casts_of(const Invocation& inv, int operand) {
-  const DType t = inv.plan->compute_of(operand);
-  return {t, working(t, inv.op)};
-}
-
 // A program around `decomposition`, which records calls on the operands in the dtypes in which they compute (narrow
 // floats in float32): operands are cast to these, and results back.
 template <class Decomposition>
@@ -212,25 +197,9 @@ std::optional<Binding> bind_call(const Invocation& inv, const std::shared_ptr<co
                       plans ? plans->dtypes.data() : nullptr);
 }
 
-// In which the value operands compute, where it is one for all.
-DType value_dtype(const Invocation& inv) {
-  DType found = DType::none;
-  for (int i = 0; i < inv.n_in; ++i) {
-    if (!inv.in[i] || !is_value(inv.op, i)) continue;
-    const DType t = working(inv.plan->compute_of(i), inv.op);
-    if (found != DType::none && t != found) return DType::none;
-    found = t;
-  }
-  return found;
-}
-
-// One that the library brings, for the dtypes of the call; nullptr where it has none for these sizes.
-std::shared_ptr<const Program> shipped(const Invocation& inv) {
-  std::vector<std::shared_ptr<const Program>> candidates;
-  for (const DType any : {DType::none, value_dtype(inv)})
-    for (const bool ranks : {true, false})
-      if (candidates.empty())
-        candidates = shipped_decompositions(inv.op, decomposition_pattern(inv, ranks, any), any);
+// Of these programs the one for the sizes of the call, with casts around it; nullptr where there is none.
+std::shared_ptr<const Program> first_that_binds(const Invocation& inv,
+                                                std::span<const std::shared_ptr<const Program>> candidates) {
   bool casts = false;
   std::vector<TensorType> operands(size_t(inv.n_in));
   std::vector<const TensorType*> given;
@@ -243,6 +212,7 @@ std::shared_ptr<const Program> shipped(const Invocation& inv) {
     given.push_back(&operands[size_t(i)]);
   }
   for (const auto& program : candidates) {
+    if (program->inputs.size() != given.size() || program->outputs.size() != inv.op.spec.n_out) continue;
     const auto binding = bind_program(program, given.data(), &inv.attrs);
     if (!binding) continue;
     for (size_t i = 0; i < program->outputs.size(); ++i)
@@ -269,11 +239,17 @@ BoundCall bound(const Invocation& inv, Decompositions& known, std::string_view p
     if (auto binding = bind_call(inv, plans ? plans->program : p.program, plans.get()))
       return {p.program, std::move(*binding), std::move(plans)};
   }
-  std::shared_ptr<const Program> program = shipped(inv);
+  std::shared_ptr<const Program> program = first_that_binds(inv, shipped_for(inv));
+  bool is_brought = false;
+  if (!program && !decomposition_tracer) {
+    program = first_that_binds(inv, brought_for(inv));
+    is_brought = program != nullptr;
+  }
   if (!program) program = trace_decomposition(inv);
   auto binding = bind_call(inv, program, nullptr);
   if (!binding) inv.fail(ErrorKind::runtime, "its decomposition gave another program for the same sizes");
-  known.keep(pattern, program);
+  if (is_brought) note_use_of_brought();
+  else known.keep(pattern, program);
   return {program, std::move(*binding), nullptr};
 }
 
@@ -309,31 +285,23 @@ std::shared_ptr<const Program> trace_decomposition(const Invocation& inv) {
   });
 }
 
-std::string decomposition_pattern(const Invocation& inv, bool ranks, DType any) {
-  std::string text;
-  for (int i = 0; i < inv.n_in; ++i) {
-    const Tensor* t = inv.in[i];
-    text += i ? "," : "";
-    const bool is_any = any != DType::none && is_value(inv.op, i);
-    text += !t ? "-" : is_any ? "*" : info(working(inv.plan->compute_of(i), inv.op)).brief;
-    if (t && ranks) text += "." + std::to_string(t->rank());
+// Decompositions within decompositions; those of a file may have no end.
+class Nesting {
+ public:
+  explicit Nesting(const Invocation& inv) {
+    if (depth_ == kMost)
+      inv.fail(ErrorKind::value, "more than " + std::to_string(kMost) +
+                                     " decompositions within decompositions: do those of its file lead to itself?");
+    ++depth_;
   }
-  for (int i = 0; i < inv.op.n_attr; ++i) {
-    const dvt_attr& a = inv.attrs.at[i];
-    text += i ? "," : ";";
-    switch (a.kind) {
-      case DVT_A_NONE: text += "-"; break;
-      case DVT_A_I64: text += "i"; break;
-      case DVT_A_F64: text += "f"; break;
-      case DVT_A_I64S: text += "i" + std::to_string(a.count); break;
-      case DVT_A_BOOL: text += a.v.i ? "true" : "false"; break;
-      case DVT_A_STR: text += "'" + std::string(a.v.s, a.count) + "'"; break;
-      case DVT_A_DTYPE: text += *dtype_of(a.v.dt) == any ? "*" : info(*dtype_of(a.v.dt)).brief; break;
-      default: text += std::to_string(a.kind) + ":" + std::to_string(a.v.raw); break;
-    }
-  }
-  return text;
-}
+  ~Nesting() { --depth_; }
+  Nesting(const Nesting&) = delete;
+
+ private:
+  static constexpr int kMost = 64;
+  static thread_local int depth_;
+};
+thread_local int Nesting::depth_ = 0;
 
 std::shared_ptr<const Executable> decomposition_of(const Invocation& inv) {
   Decompositions& known = decompositions_of(inv.op);
@@ -343,15 +311,17 @@ std::shared_ptr<const Executable> decomposition_of(const Invocation& inv) {
   add_sizes(key, inv);
   if (auto found = known.executables.find(key.view())) return found;
   const std::string_view pattern = key.view().substr(0, n);
+  const Nesting nesting(inv);
+  const uint64_t uses = uses_of_brought();
   BoundCall call = bound(inv, known, pattern);
   check_outputs(inv, call.binding);
   if (!call.plans) {
     plan(inv, call);
-    known.keep(pattern, call.program, call.plans);
+    if (uses == uses_of_brought()) known.keep(pattern, call.program, call.plans);
   }
   auto fusion = fusion_for(inv, call);
   auto made = make_executable(std::move(call.binding), std::move(call.plans), {}, std::move(fusion));
-  known.executables.keep(key.view(), made);
+  if (uses == uses_of_brought()) known.executables.keep(key.view(), made);  // else it is for one program
   return made;
 }
 
@@ -414,87 +384,5 @@ void run_via_f32(Invocation& inv) {
     const DType result = inv.plan->result[i];
     *inv.out[i] = wide[i].dtype == result ? std::move(wide[i]) : cast(wide[i], result, *inv.device);
   }
-}
-
-// ---- whether a call can run -------------------------------------------------------------------------------------
-namespace {
-std::string missing_for(const Op& op, std::span<const Tensor* const> in, const Attrs& given, Device& device) {
-  Attrs attrs = given;
-  Tensor out[kMaxOutputs];
-  Invocation inv(op, &device, in.data(), int(in.size()), attrs);
-  for (uint32_t i = 0; i < op.spec.n_out; ++i) inv.out[i] = &out[i];
-  try {
-    inv.infer();
-    return missing_kernel(inv);
-  } catch (const Error& e) {
-    if (e.kind != ErrorKind::not_implemented) throw;
-    return e.what();
-  }
-}
-
-std::string missing_cast(const Tensor& t, DType to, Device& device) {
-  static const Op& astype = op("astype");
-  if (t.dtype == to || !t.device) return {};
-  Attrs attrs;
-  attrs.at[0] = {DVT_A_DTYPE, 1, {.dt = info(to).dl}};
-  const Tensor* in[] = {&t};
-  return missing_for(astype, in, attrs, device);
-}
-
-}  // namespace
-
-std::string missing_kernel(const Executable& e) {
-  std::string missing;
-  const Values values(e);
-  for (size_t k = 0; k < e.nodes.size() && missing.empty(); ++k) {
-    const Program::Node& node = e.binding.program->nodes[k];
-    if (!e.plans->plans[k]) {
-      for (const auto& part : e.programs.at(k))
-        if (missing.empty()) missing = missing_kernel(*part);
-      continue;
-    }
-    if (e.nodes[k].nested) {
-      missing = missing_kernel(*e.nodes[k].nested);
-      continue;
-    }
-    std::vector<const Tensor*> in;
-    for (const int i : node.in) in.push_back(i < 0 ? nullptr : &values[i]);
-    missing = missing_for(*node.op, in, *e.binding.nodes[k].attrs, e.device());
-  }
-  return missing;
-}
-
-std::string missing_kernel(const Invocation& inv) {
-  const Plan::Mode mode = inv.plan->mode;
-  uint64_t given = 0;
-  for (int i = 0; i < inv.n_in; ++i) given |= uint64_t{inv.has(i)} << i;
-  if (mode == Plan::host_fallback)
-    return "[" + inv.op.spec.name + "] no kernel for " + dtype_list(*inv.plan, given, inv.n_in);
-  if (mode == Plan::decomposition) try {
-      return missing_kernel(*decomposition_of(inv));
-    } catch (const Error& e) {
-      if (e.kind != ErrorKind::not_implemented) throw;
-      return e.what();
-    }
-  if (mode != Plan::via_f32) return {};
-  if (inv.op.spec.flags & op_converts) return missing_cast(*inv.in[0], DType::f32, *inv.device);
-  std::vector<Tensor> operands(size_t(inv.n_in));
-  std::vector<const Tensor*> in(size_t(inv.n_in), nullptr);
-  for (size_t i = 0; i < in.size(); ++i) {
-    const Tensor* t = inv.in[i];
-    if (!t) continue;
-    operands[i].set_type(t->dtype, inv.device);
-    operands[i].set_shape(t->shape());
-    for (const DType want : casts_of(inv, int(i))) {
-      const std::string missing = t->device ? missing_cast(operands[i], want, *inv.device) : "";
-      if (!missing.empty()) return missing;
-      operands[i].set_type(want, inv.device);
-    }
-    in[i] = &operands[i];
-  }
-  Attrs attrs = inv.attrs;
-  if (inv.op.dtype_attr >= 0 && attrs.given(inv.op.dtype_attr))
-    attrs.at[inv.op.dtype_attr].v.dt = info(working(attrs.dtype(inv.op.dtype_attr), inv.op)).dl;
-  return missing_for(inv.op, in, attrs, *inv.device);
 }
 }  // namespace dovetail

@@ -58,8 +58,10 @@ std::shared_ptr<const Executable> decomposition_of(const Invocation&);
 std::vector<const Op*> decomposition_ops(const Invocation&);
 // Which of an op's decompositions, those that the library brings, serve a call: text that names its operands'
 // dtypes (after casts) and ranks, and its attributes but for the numbers. Without ranks: those that serve every
-// rank. `any`: those that serve every dtype of the value operands.
-std::string decomposition_pattern(const Invocation&, bool ranks = true, DType any = DType::none);
+// rank. `any`: those that serve every dtype of the value operands. `version`: with the operands and attributes that
+// this version of the op has.
+std::string decomposition_pattern(const Invocation&, bool ranks = true, DType any = DType::none,
+                                  uint32_t version = UINT32_MAX);
 // The program that the front end records for a call whose operands need no casts.
 std::shared_ptr<const Program> trace_decomposition(const Invocation&);
 // What core/generated/decompositions.json has for a pattern; `any` as in the pattern.

@@ -12,6 +12,7 @@
 namespace dovetail {
 namespace {
 constexpr int kMostRounds = 8;              // of decompositions within decompositions
+constexpr uint64_t kSmall = 1024;           // bytes of a result that may always be folded
 constexpr uint64_t kMostFolded = 16 << 20;  // bytes of a program, which holds them as long as it lives
 
 std::string text_of(const dvt_attr& a) {
@@ -172,6 +173,7 @@ class Round {
     const auto known = folded_calls_.find(key);
     if (known != folded_calls_.end()) return std::vector<int>{known->second};
     if (folded_ + type.bytes() > kMostFolded) return std::nullopt;
+    if (options_.never_grow && type.bytes() > std::max(kSmall, bytes_that_go(node))) return std::nullopt;
     const auto elements = folding_.run({node.op, in, node.attrs}, type);
     if (!elements) return std::nullopt;
     again_ = true;  // what it was computed from may be used no more
@@ -180,6 +182,14 @@ class Round {
     folding_.note_array(value, *elements);
     folded_calls_.emplace(std::move(key), value);
     return std::vector<int>{value};
+  }
+
+  // Of the arrays that no other node and no output uses.
+  uint64_t bytes_that_go(const Program::Node& node) const {
+    uint64_t bytes = 0;
+    for (const Program::Array& a : from_.program->arrays)
+      if (uses_[size_t(a.value)] == 1 && std::ranges::count(node.in, a.value)) bytes += a.elements.type().bytes();
+    return bytes;
   }
 
   // The results of the node's decomposition, where that is what the device runs.

@@ -24,8 +24,9 @@ struct Lowered {
 // ProgramBuilder::argument; both are examples, it holds for all for which the program holds. Decompositions that
 // look at sizes, or repeat nodes, stay calls. Throws what binding throws.
 struct LowerOptions {
-  bool raise = false;  // first forms of ops become the ops, whose results may differ by rounding
-  bool fold = false;   // calls of constants run now, and their results are arrays of the program
+  bool raise = false;       // first forms of ops become the ops, whose results may differ by rounding
+  bool fold = false;        // calls of constants run now, and their results are arrays of the program
+  bool never_grow = false;  // but only where these are not larger than the arrays that go, or have 1 KiB at most
 };
 Lowered lower(std::shared_ptr<const Program>, const TensorType* const* sizes, const Attrs& arguments, Device&,
               LowerOptions = {});

@@ -1,12 +1,17 @@
 #include "dispatch/packed.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <cstdio>
+#include <utility>
 
 #include "device/environment.hpp"
 #include "device/guard.hpp"
+#include "device/log.hpp"
 #include "device/services.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/run_program.hpp"
 
 namespace dovetail {
 const bool packing = environment_switch("DOVETAIL_PACKING", true);
@@ -65,6 +70,40 @@ class Words {
 };
 }  // namespace
 
+std::string packed_call(std::span<const uint64_t> own) {
+  const dvt_kernel& row = *reinterpret_cast<const dvt_kernel*>(own[0]);
+  const bool named = row.engine && *row.engine;
+  std::string text = std::string(row.op) + "/" + (named ? row.engine : std::string(kOwnEngine)) + "/" +
+                     std::to_string(own[1]) + "/";
+  for (size_t i = 2; i < own.size(); ++i) {
+    char word[20];
+    std::snprintf(word, sizeof word, "%s%llx", i > 2 ? "." : "", static_cast<unsigned long long>(own[i]));
+    text += word;
+  }
+  return text;
+}
+
+namespace {
+std::atomic<uint64_t> packs_taken{0}, packs_stale{0};
+}  // namespace
+SavedPackCounts saved_pack_counts() { return {packs_taken, packs_stale}; }
+
+std::vector<SavedPack> packs_to_save(Storage& value) {
+  std::vector<SavedPack> saved;
+  for (auto& [own, packed] : packs_of(value)) {
+    const auto owner = std::shared_ptr<Storage>(packed.bytes, [](Storage* s) { release(s); });
+    Tensor bytes;
+    const auto size = int64_t(packed.size);
+    bytes.set_type(DType::u8, value.device);
+    bytes.set_shape({&size, 1});
+    retain(packed.bytes);
+    bytes.own(packed.bytes);
+    const HostArray elements = elements_of(bytes);
+    saved.push_back({packed_call(own), packed.size, packed.layout, elements.data, elements.owner});
+  }
+  return saved;
+}
+
 PackedOperands::~PackedOperands() {
   for (const Packed& p : found_)
     if (p.bytes) release(p.bytes);
@@ -100,12 +139,34 @@ void PackedOperands::find(Storage& value, uint32_t i, const dvt_call& call, Stre
     if (status != DVT_OK) inv_.device->fail(status, "[" + inv_.op.spec.name + "]");
     step = choose_packed(value, *words.key(), size, layout, found);
   }
+  if (step == PackStep::make && take_saved(value, *words.key(), found, stream)) step = PackStep::take;
   if (step == PackStep::make) found.bytes = allocate_spare(*inv_.device, stream, found.size);
   if (!found.bytes) return;
   if (step == PackStep::make) to_pack_ |= uint64_t{1} << i;
   else use(*found.bytes, stream, false);
   values_[i] = &value;
   packed_[i] = {found.bytes->data, found.size, found.layout};
+}
+
+// Bytes of a file in place of what the row would make: the file itself where the device works in the host's memory.
+bool PackedOperands::take_saved(Storage& value, const PackKey& key, Packed& found, Stream&) {
+  if (!has_saved_packs(value)) return false;
+  const std::string call = packed_call(key.words.first(key.own));
+  bool stale = false;
+  const auto saved = saved_pack(value, call, found.size, found.layout, stale);
+  if (!saved) {
+    if (stale && !packs_stale.fetch_add(1))
+      log(Log::dispatch, 1,
+          "saved packs are of other kernels than this machine runs, as that of " + call +
+              ": they are packed anew; `dovetail build` on this machine saves them");
+    return false;
+  }
+  HostArray bytes{DType::u8, {int64_t(saved->size)}, saved->data, saved->owner};
+  Tensor t = on_device(bytes, *inv_.device);
+  found.bytes = std::exchange(t.storage, nullptr);
+  keep_packed(value, found);
+  ++packs_taken;
+  return true;
 }
 
 void PackedOperands::complete(dvt_call& call) {

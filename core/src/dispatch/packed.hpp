@@ -9,6 +9,16 @@ inline bool packs_operands(const dvt_kernel& row) {
   return DVT_HAS(&row, dvt_kernel, pack_size) && DVT_HAS(&row, dvt_kernel, pack) && packing;
 }
 
+// What packed bytes depend on but for their layout, as text: <op>/<engine>/<operand>/<its view>. It means the same
+// in every process. `own`: PackKey's own words.
+std::string packed_call(std::span<const uint64_t> own);
+// What of a value's packed bytes is worth a file.
+std::vector<SavedPack> packs_to_save(Storage&);
+struct SavedPackCounts {
+  uint64_t taken = 0, stale = 0;  // of this process; stale: packed anew, as size or layout are others
+};
+SavedPackCounts saved_pack_counts();
+
 class PackedOperands {
  public:
   PackedOperands(const Invocation& inv, const dvt_kernel& row) : inv_(inv), row_(row) {}
@@ -23,6 +33,7 @@ class PackedOperands {
  private:
   bool may_be_packed(const Tensor* const* operands, int i) const;
   void find(Storage&, uint32_t i, const dvt_call&, Stream&);
+  bool take_saved(Storage&, const PackKey&, Packed& found, Stream&);
 
   const Invocation& inv_;
   const dvt_kernel& row_;

@@ -83,6 +83,15 @@ inline std::shared_ptr<const Executable> make_executable(Binding binding, Device
   auto plans = plan_program(binding, device);
   return make_executable(std::move(binding), std::move(plans), arrays, std::move(fusion));
 }
+// How a device runs a node of a program by itself.
+struct NodeWay {
+  enum How : uint8_t { missing_kernel, kernel, decomposition, core /* no kernel is needed */, control };
+  How how = missing_kernel;
+  std::string engine = {};   // of the kernel
+  std::string missing = {};  // the message of the kernel that is missing, perhaps deep in a decomposition
+};
+std::vector<NodeWay> node_ways(const Binding&, Device&);  // of each node, for the binding's sizes
+
 inline bool is_current(const Executable& e) {
   return e.plans->is_current() && (e.arrays.empty() || e.resets == e.device().resets);
 }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <new>
 
+#include "dispatch/decompose.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/host_memory.hpp"
+#include "dispatch/packed.hpp"
 
 namespace dovetail {
 namespace {
@@ -91,16 +93,41 @@ std::vector<Tensor> RunnableProgram::arrays_on(Device& device) {
   const uint64_t resets = device.resets;
   if (known.arrays.empty() || known.resets != resets) {
     std::vector<Tensor> made;
-    for (const Program::Array& a : program_->arrays) made.push_back(on_device(a.elements, device));
+    for (const Program::Array& a : program_->arrays) {
+      made.push_back(on_device(a.elements, device));
+      const auto saved = saved_packs_.find(a.name);
+      if (saved != saved_packs_.end() && made.back().storage)
+        dovetail::give_packs(*made.back().storage, saved->second);
+    }
     known = {std::move(made), resets};
   }
   return known.arrays;
 }
 
+void RunnableProgram::prepare(Device& device, std::span<const TensorType> in) {
+  expect_count(*program_, in.size());
+  executable(device, types_of(in).data());
+  const std::string why = missing(device, in);
+  if (!why.empty()) throw Error(ErrorKind::not_implemented, why);
+}
+
+std::vector<std::pair<std::string, SavedPack>> RunnableProgram::packs_on(Device& device) {
+  std::vector<std::pair<std::string, SavedPack>> found;
+  const std::vector<Tensor> arrays = arrays_on(device);
+  for (size_t i = 0; i < arrays.size(); ++i)
+    if (arrays[i].storage)
+      for (SavedPack& pack : packs_to_save(*arrays[i].storage))
+        found.emplace_back(program_->arrays[i].name, std::move(pack));
+  return found;
+}
+
 std::shared_ptr<const Executable> RunnableProgram::executable(Device& device, const TensorType* const* in) {
   std::string key = key_of(device, in, program_->inputs.size());
   if (auto found = executables_.find(key)) return found;
-  auto made = make_executable(bind(in), device, arrays_on(device));
+  const BroughtDecompositions brought(*program_);
+  Binding binding = bind(in);
+  auto fusion = fuse_ == Fuse::no ? nullptr : fusion_for(device, binding, nullptr);
+  auto made = make_executable(std::move(binding), device, arrays_on(device), std::move(fusion));
   executables_.keep(key, made);
   return made;
 }
@@ -111,14 +138,15 @@ std::shared_ptr<const Executable> RunnableProgram::find(Device& device, std::str
   if (auto found = executables_.find(key)) return found;
   auto binding = bind_program(program_, in, &arguments, nullptr, &why);
   if (!binding) return nullptr;
-  auto fusion = fuse_ == Fuse::no ? nullptr : fusion_for(device, *binding, arguments);
+  const BroughtDecompositions brought(*program_);
+  auto fusion = fuse_ == Fuse::no ? nullptr : fusion_for(device, *binding, &arguments);
   auto made = make_executable(std::move(*binding), device, arrays_on(device), std::move(fusion));
   executables_.keep(key, made);
   return made;
 }
 
 std::shared_ptr<const Fusion> RunnableProgram::fusion_for(Device& device, const Binding& binding,
-                                                          const Attrs& arguments) {
+                                                          const Attrs* arguments) {
   std::shared_ptr<Fusions> fusions;
   {
     const uint64_t epoch = plans_epoch();
@@ -128,7 +156,7 @@ std::shared_ptr<const Fusion> RunnableProgram::fusion_for(Device& device, const 
     fusions = fused.fusions;
   }
   const uint32_t flags = DVT_P_DETERMINISTIC | (fuse_ == Fuse::rounding_each ? DVT_P_ROUND_EACH : 0);
-  return fusions->find_or_make(binding, device, &arguments, flags);
+  return fusions->find_or_make(binding, device, arguments, flags);
 }
 
 std::vector<std::pair<const Device*, std::shared_ptr<const Fusion>>> RunnableProgram::fusions() {
@@ -153,6 +181,7 @@ std::vector<Tensor> RunnableProgram::run(Device* wanted, std::vector<Tensor> in,
     for (const TensorType& t : types) results.push_back(&t);
     check_given("program", given, results.data(), results.size(), device);
   }
+  const BroughtDecompositions brought(*program_);  // a while_loop may come to sizes that nobody has seen
   std::vector<Tensor> results = replay(*e, std::move(in), given);
   if (given) {
     std::vector<Tensor*> made;
@@ -185,6 +214,7 @@ std::vector<int> RunnableProgram::record_in(ProgramBuilder& builder, const std::
 std::string RunnableProgram::missing(Device& device, std::span<const TensorType> in) {
   expect_count(*program_, in.size());
   Binding binding = bind(types_of(in).data());
+  const BroughtDecompositions brought(*program_);
   try {
     return missing_kernel(*make_executable(std::move(binding), device));
   } catch (const Error& e) {
@@ -221,10 +251,29 @@ void RunnableProgram::try_sizes(size_t times, F f) const {
                 "name them by giving operands");
 }
 
+void RunnableProgram::try_bindings(const std::function<void(const Binding&)>& f) const {
+  const auto try_one = [&](const std::vector<TensorType>& in) {
+    f(bind(types_of(std::span<const TensorType>(in)).data()));
+  };
+  try_sizes(SIZE_MAX, try_one);
+}
+
 std::string RunnableProgram::missing(Device& device) {
   std::string why;
   try_sizes(1, [&](const std::vector<TensorType>& in) { why = missing(device, in); });
   return why;
+}
+
+std::vector<NodeWay> RunnableProgram::ways(Device& device, const std::vector<TensorType>* given) const {
+  const BroughtDecompositions brought(*program_);
+  std::vector<NodeWay> found;
+  const auto look = [&](const std::vector<TensorType>& in) {
+    expect_count(*program_, in.size());
+    found = node_ways(bind(types_of(std::span<const TensorType>(in)).data()), device);
+  };
+  if (given) look(*given);
+  else try_sizes(1, look);
+  return found;
 }
 
 std::vector<RunnableProgram::Output> RunnableProgram::outputs() const {

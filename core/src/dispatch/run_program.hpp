@@ -1,14 +1,16 @@
 // A program that runs: on any device, for any sizes, from any thread.
 #pragma once
+#include <functional>
 #include <map>
 #include <mutex>
 
+#include "device/packs.hpp"
 #include "dispatch/executables.hpp"
 
 namespace dovetail {
 class RunnableProgram {
  public:
-  // Whether groups of its nodes run as one, by the device's compiler, in calls that find() serves.
+  // Whether groups of its nodes run as one, by the device's compiler.
   enum class Fuse { no, yes, rounding_each /* narrow floats after every node, as eager execution does */ };
   explicit RunnableProgram(std::shared_ptr<const Program> program, Fuse fuse = Fuse::no)
       : program_(std::move(program)), fuse_(fuse) {}
@@ -19,6 +21,13 @@ class RunnableProgram {
   // nobody else holds may be taken for a result. `given`: nullptr, or for each result the memory in which the
   // caller wants it (of any strides, also over operands), or nullptr.
   std::vector<Tensor> run(Device* device, std::vector<Tensor> in, const Tensor* const* given = nullptr);
+  // Looks up all that runs on operands of these types need: kernels, decompositions, groups. Throws
+  // Error(not_implemented) where the device lacks a kernel.
+  void prepare(Device&, std::span<const TensorType> in);
+  // For its arrays, by name, on each device that gets them from now on.
+  void give_packs(SavedPacks packs) { saved_packs_ = std::move(packs); }
+  // What kernels have made of its arrays on the device.
+  std::vector<std::pair<std::string, SavedPack>> packs_on(Device&);
   // The binding for operands of these types and these arguments of the program (ProgramBuilder::argument), kept
   // under `key`, which names the device, them and nothing else. nullptr where the program is not right for them,
   // which `why` explains.
@@ -38,11 +47,16 @@ class RunnableProgram {
     std::vector<int64_t> shape;
   };
   std::vector<Output> outputs() const;
+  // Calls f for some choices of the sizes that are open, 0 and 1 among them. Error(value) where the program takes
+  // none of them.
+  void try_bindings(const std::function<void(const Binding&)>& f) const;
   // Why the program does not run on the device alone for operands of these dtypes and shapes: the message of the
   // kernel that is missing. Empty where it does. Runs nothing.
   std::string missing(Device&, std::span<const TensorType> in);
   // The same for sizes that the program takes.
   std::string missing(Device&);
+  // How the device runs each node, for operands of these or for sizes that the program takes.
+  std::vector<NodeWay> ways(Device&, const std::vector<TensorType>* in) const;
 
  private:
   template <class F>
@@ -51,11 +65,12 @@ class RunnableProgram {
   Device& device_for(Device* wanted, const std::vector<Tensor>& in) const;
   std::shared_ptr<const Executable> executable(Device&, const TensorType* const* in);
   std::vector<Tensor> arrays_on(Device&);
-  std::shared_ptr<const Fusion> fusion_for(Device&, const Binding&, const Attrs& arguments);
+  std::shared_ptr<const Fusion> fusion_for(Device&, const Binding&, const Attrs* arguments);
 
   const std::shared_ptr<const Program> program_;
   const Fuse fuse_;
   ExecutableCache executables_;
+  SavedPacks saved_packs_;
   std::mutex mutex_;
   struct OnDevice {
     std::vector<Tensor> arrays;  // of the program

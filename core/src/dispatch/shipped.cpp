@@ -30,7 +30,7 @@ constexpr char kAny[] = "*";  // as a dtype: that of the value operands
 struct OpDecompositions {
   std::vector<std::string> any;  // the dtypes for which kAny stands, where no pattern names the dtype itself
   std::unordered_map<std::string, std::vector<size_t>> by_pattern;
-  std::vector<Json> programs;
+  std::vector<std::string_view> programs;  // texts: a program is parsed when a call needs it
   std::vector<std::unordered_map<int, std::shared_ptr<const Program>>> made;  // of each program, by dtype
 };
 
@@ -57,16 +57,35 @@ std::string_view line_of(const std::string& op) {
   return found == lines.end() ? std::string_view() : found->second;
 }
 
+// The objects of a list of objects, as texts.
+std::vector<std::string_view> objects_of(std::string_view list) {
+  std::vector<std::string_view> objects;
+  size_t begin = 0;
+  int depth = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const char c = list[i];
+    if (c == '"') {
+      while (list[++i] != '"') i += list[i] == '\\';
+    } else if (c == '{') {
+      if (depth++ == 0) begin = i;
+    } else if (c == '}' && --depth == 0) {
+      objects.push_back(list.substr(begin, i + 1 - begin));
+    }
+  }
+  return objects;
+}
+
 OpDecompositions parse(const Op& op) {
+  constexpr std::string_view kPrograms = "\"programs\":[";  // the last member of a line
   OpDecompositions found;
   const std::string_view line = line_of(op.spec.name);
-  if (line.empty()) return found;
-  Json document = parse_json(line);
+  const size_t programs = line.find(kPrograms);
+  if (programs == std::string_view::npos) return found;
+  const Json document = parse_json(std::string(line.substr(0, programs)) + std::string(kPrograms) + "]}");
   for (const Json& dtype : document.at("any", "decompositions").items) found.any.push_back(dtype.text);
   for (const auto& [pattern, which] : document.at("patterns", "decompositions").members)
     for (const Json& i : which.items) found.by_pattern[pattern].push_back(size_t(i.i));
-  for (auto& [name, value] : document.members)
-    if (name == "programs") found.programs = std::move(value.items);
+  found.programs = objects_of(line.substr(programs + kPrograms.size()));
   found.made.resize(found.programs.size());
   return found;
 }
@@ -128,8 +147,10 @@ std::vector<std::shared_ptr<const Program>> shipped_decompositions(const Op& op,
   std::vector<std::shared_ptr<const Program>> programs;
   for (const size_t place : places->second) {
     std::shared_ptr<const Program>& program = known.made.at(place)[int(any)];
-    if (!program && any == DType::none) program = program_of(known.programs[place]);
-    else if (!program) program = program_of(with_dtype(known.programs[place], info(any).name));
+    if (!program) {
+      Json text = parse_json(known.programs.at(place));
+      program = program_of(any == DType::none ? text : with_dtype(std::move(text), info(any).name));
+    }
     programs.push_back(program);
   }
   return programs;

@@ -13,6 +13,11 @@ void remove_where(Json& program) {
         if (guard.items.size() > 4) guard.items.resize(4);
     if (key == "programs")
       for (Json& inner : value.items) remove_where(inner);
+    if (key == "tensors")
+      for (auto& [name, tensor] : value.members)
+        std::erase_if(tensor.members, [](const auto& m) { return m.first == "sha256"; });
+    if (key == "decompositions")
+      for (auto& [op, of_op] : value.members) remove_where(of_op);
   }
 }
 }  // namespace

@@ -1,8 +1,13 @@
 #include "graph/file.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
 #include <unordered_set>
 
 #include "graph/content_hash.hpp"
+#include "graph/external.hpp"
 #include "graph/safetensors.hpp"
 #include "graph/text.hpp"
 #include "platform/platform.hpp"
@@ -27,25 +32,66 @@ std::vector<int64_t> stored_shape(DType t, const std::vector<int64_t>& shape, ui
 
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
+std::string_view text_of(const HostArray& x) {
+  return {reinterpret_cast<const char*>(x.data), size_t(x.type().bytes())};
+}
+
 // ---- writing ----------------------------------------------------------------------------------------------------
+// The tensors of files that hold weights already.
+class Elsewhere {
+ public:
+  Elsewhere(const std::string& path, const std::vector<std::string>& weights) {
+    for (const std::string& file : weights) {
+      if (const std::string why = misplaced(path, file); !why.empty())
+        throw Error(ErrorKind::value, "weights " + Json(file).dump() + ": " + why);
+      files_.emplace_back(file, safetensors::File(folder_of(path) + file));
+    }
+    for (const auto& [name, file] : files_)
+      for (const Entry& e : file.entries())
+        known_.emplace(std::pair(e.end - e.begin, e.dtype), At{name, &file, &e});
+  }
+
+  // {"file": ..., "tensor": ...} of one with these elements; empty where there is none.
+  Json find(const HostArray& x) const {
+    const std::string_view elements = text_of(x);
+    const char* dtype = dtype_name(x.dtype);
+    if (!dtype || elements.empty()) return {};
+    const auto [begin, end] = known_.equal_range(std::pair(uint64_t(elements.size()), std::string(dtype)));
+    const auto found = std::find_if(begin, end, [&](const auto& known) {
+      const At& at = known.second;
+      return at.entry->shape == x.shape && text_of(at.file->array(*at.entry)) == elements;
+    });
+    if (found == end) return {};
+    return Json::map({{"file", found->second.name}, {"tensor", found->second.entry->name}});
+  }
+
+ private:
+  struct At {
+    std::string name;
+    const safetensors::File* file;
+    const Entry* entry;
+  };
+  std::deque<std::pair<std::string, safetensors::File>> files_;
+  std::multimap<std::pair<uint64_t, std::string>, At> known_;  // by bytes and dtype
+};
+
 class FileWriter {
  public:
-  explicit FileWriter(const Program& program) {
-    const Json text = to_json(program);
-    metadata_ = Json::map({{"format", kFormat}, {"program", text.dump()}, {"sha256", to_hex(content_hash(text))}});
+  FileWriter(const Program& program, const Elsewhere& elsewhere, const Program::Decompositions* decompositions) {
+    Json text = to_json(program, decompositions);
     for (const Program::Array& a : program.arrays) names_.insert(a.name);
-    for (const Program::Array& a : program.arrays) add(a);
+    for (auto& [member, tensors] : text.members)
+      if (member == "tensors")
+        for (size_t i = 0; i < program.arrays.size(); ++i)
+          add(program.arrays[i], elsewhere, tensors.members[i].second);
+    metadata_ = Json::map({{"format", kFormat}, {"program", text.dump()}, {"sha256", to_hex(content_hash(text))}});
   }
 
   void write(const std::string& path) {
-    try {
-      const std::string header = safetensors::header_of(entries_, std::move(metadata_));
-      data_.insert(data_.begin(), header);
-      if (const std::string error = platform::replace_file(path, data_); !error.empty())
-        throw Error(ErrorKind::runtime, "it cannot be written: " + error);
-    } catch (const Error& e) {
-      throw Error(e.kind, "[" + file_name(path) + "] " + e.what());
-    }
+    const std::string header = safetensors::header_of(entries_, std::move(metadata_));
+    data_.insert(data_.begin(), header);
+    if (const std::string error = platform::replace_file(path, data_); !error.empty())
+      throw Error(ErrorKind::runtime, "it cannot be written: " + error);
   }
 
  private:
@@ -55,7 +101,14 @@ class FileWriter {
     data_.push_back(data);
   }
 
-  void add(const Program::Array& a) {
+  // `declared`: what the program's text says of it.
+  void add(const Program::Array& a, const Elsewhere& elsewhere, Json& declared) {
+    const HostArray& x = a.elements;
+    const std::string_view elements = text_of(x);
+    Json place = elsewhere.find(x);
+    for (auto& member : place.members) declared.members.push_back(std::move(member));
+    declared.members.emplace_back("sha256", to_hex(sha256(elements)));
+    if (!place.members.empty()) return;
     static constexpr char zeros[kAlignment] = {};
     if (const uint64_t gap = aligned(offset_) - offset_) {  // safetensors allows no holes
       std::string name;
@@ -63,10 +116,7 @@ class FileWriter {
       while (names_.contains(name));
       entry(name, "U8", {int64_t(gap)}, {zeros, gap});
     }
-    const HostArray& x = a.elements;
-    const uint64_t bytes = x.type().bytes();
-    entry(a.name, stored_dtype(x.dtype), stored_shape(x.dtype, x.shape, bytes),
-          {reinterpret_cast<const char*>(x.data), bytes});
+    entry(a.name, stored_dtype(x.dtype), stored_shape(x.dtype, x.shape, elements.size()), elements);
   }
 
   Json metadata_;
@@ -77,19 +127,64 @@ class FileWriter {
 };
 
 // ---- reading ----------------------------------------------------------------------------------------------------
-HostArray array_of_program(const safetensors::File& file, const std::string& name, DType dtype,
-                           std::vector<int64_t> shape) {
-  const Entry* found = file.find(name);
-  if (!found) throw Error(ErrorKind::value, "it has no tensor " + name + ", which its program needs");
-  const uint64_t bytes = HostArray{dtype, shape, nullptr, nullptr}.type().bytes();
-  if (found->dtype != stored_dtype(dtype) || found->shape != stored_shape(dtype, shape, bytes) ||
-      found->end - found->begin != bytes)
-    throw Error(ErrorKind::value, "tensor " + name + ": dtype, shape or size are not those of the program, " +
-                                      info(dtype).name + " in " + std::to_string(bytes) + " bytes");
-  return file.array(*found, dtype, std::move(shape));
-}
+// The tensors of a program's file, and of those that it names.
+class TensorReader {
+ public:
+  TensorReader(const safetensors::File& file, std::string path) : file_(file), path_(std::move(path)) {}
 
-std::shared_ptr<const Program> program_of_file(const safetensors::File& file) {
+  HostArray array(const std::string& name, const Json& declared, DType dtype, std::vector<int64_t> shape) {
+    if (const Json* hash = declared.find("sha256")) expect_hash(name, hash->as_string("a tensor's sha256"));
+    const Json *file = declared.find("file"), *tensor = declared.find("tensor");
+    if (!file && !tensor) return array_of(file_, name, dtype, std::move(shape));
+    if (!file || !tensor) throw Error(ErrorKind::value, "tensor " + name + ": expected both a file and a tensor");
+    const std::string& there = file->as_string("a tensor's file");
+    try {
+      return array_of(opened(there), tensor->as_string("a tensor's tensor"), dtype, std::move(shape));
+    } catch (const Error& e) {
+      throw Error(ErrorKind::value, "tensor " + name + " in " + Json(there).dump() + ": " + without_cure(e),
+                  e.cure);
+    }
+  }
+
+  static std::string without_cure(const Error& e) {  // it comes back with the new Error
+    std::string why = e.what();
+    if (!e.cure.empty()) why.resize(why.size() - e.cure.size() - 2);
+    return why;
+  }
+
+ private:
+  static void expect_hash(const std::string& name, const std::string& hash) {
+    const bool ok = hash.size() == 64 && hash.find_first_not_of("0123456789abcdef") == std::string::npos;
+    if (!ok) throw Error(ErrorKind::value, "tensor " + name + ": its sha256 is no number of 64 lower-case digits");
+  }
+
+  const safetensors::File& opened(const std::string& name) {
+    const auto known = others_.find(name);
+    if (known != others_.end()) return known->second;
+    if (others_.size() == kMostFiles)
+      throw Error(ErrorKind::value, "more than " + std::to_string(kMostFiles) + " files of weights");
+    return others_.emplace(name, safetensors::File(external_file(path_, name))).first->second;
+  }
+
+  static HostArray array_of(const safetensors::File& file, const std::string& name, DType dtype,
+                            std::vector<int64_t> shape) {
+    const Entry* found = file.find(name);
+    if (!found) throw Error(ErrorKind::value, "it has no tensor " + name + ", which its program needs");
+    const uint64_t bytes = HostArray{dtype, shape, nullptr, nullptr}.type().bytes();
+    if (found->dtype != stored_dtype(dtype) || found->shape != stored_shape(dtype, shape, bytes) ||
+        found->end - found->begin != bytes)
+      throw Error(ErrorKind::value, "tensor " + name + ": dtype, shape or size are not those of the program, " +
+                                        info(dtype).name + " in " + std::to_string(bytes) + " bytes");
+    return file.array(*found, dtype, std::move(shape));
+  }
+
+  static constexpr size_t kMostFiles = 1024;
+  const safetensors::File& file_;
+  const std::string path_;
+  std::map<std::string, safetensors::File> others_;  // by name
+};
+
+Json document_of(const safetensors::File& file) {
   const auto text = [&](const char* key) -> const std::string* {
     const Json* j = file.metadata() ? file.metadata()->find(key) : nullptr;
     return j && j->kind == Json::string ? &j->text : nullptr;
@@ -97,25 +192,61 @@ std::shared_ptr<const Program> program_of_file(const safetensors::File& file) {
   const std::string *format = text("format"), *program = text("program"), *hash = text("sha256");
   if (!format || *format != kFormat || !program || !hash)
     throw Error(ErrorKind::value, "not a dovetail file: a safetensors file without a program");
-  const Json document = parse_json(*program);
+  Json document = parse_json(*program);
   if (const std::string own = to_hex(content_hash(document)); own != *hash)
     throw Error(ErrorKind::value, "its program was changed: the sha256 is " + own + ", expected " + *hash);
-  return program_of(document, [&file](const std::string& name, DType dtype, std::vector<int64_t> shape) {
-    return array_of_program(file, name, dtype, std::move(shape));
-  });
+  return document;
+}
+
+// Errors name the file.
+template <class F>
+auto about(const std::string& path, const F& work) {
+  try {
+    return work();
+  } catch (const Error& e) {
+    throw Error(e.kind, "[" + file_name(path) + "] " + TensorReader::without_cure(e), e.cure);
+  }
+}
+
+std::shared_ptr<const Program> opened(const std::string& path, const ReadTensor* also = nullptr) {
+  const safetensors::File file(path);
+  TensorReader tensors(file, path);
+  return program_of(document_of(file),
+                    [&](const std::string& name, const Json& declared, DType dtype, std::vector<int64_t> shape) {
+                      if (also) (*also)(name, declared, dtype, shape);
+                      return tensors.array(name, declared, dtype, std::move(shape));
+                    });
 }
 }  // namespace
 
-void save_program(const Program& program, const std::string& path) { FileWriter(program).write(path); }
+void save_program(const Program& program, const std::string& path, const SaveOptions& options) {
+  about(path, [&] { FileWriter(program, Elsewhere(path, options.weights), options.decompositions).write(path); });
+}
 
 std::shared_ptr<const Program> load_program(const std::string& path) {
-  const std::string name = "[" + file_name(path) + "] ";
-  try {
-    return program_of_file(safetensors::File(path));
-  } catch (const Error& e) {
-    std::string why = e.what();
-    if (!e.cure.empty()) why.resize(why.size() - e.cure.size() - 2);  // it comes back with the new Error
-    throw Error(e.kind, name + why, e.cure);
-  }
+  return about(path, [&] { return opened(path); });
+}
+
+VerifiedFile verify_program_file(const std::string& path) {
+  return about(path, [&] {
+    std::map<std::string, std::string> hashes;
+    const ReadTensor note = [&](const std::string& name, const Json& declared, DType, std::vector<int64_t>) {
+      if (const Json* hash = declared.find("sha256"); hash && hash->kind == Json::string) hashes[name] = hash->text;
+      return HostArray();
+    };
+    VerifiedFile found;
+    const std::shared_ptr<const Program> program = opened(path, &note);
+    for (const Program::Array& a : program->arrays) {
+      const auto hash = hashes.find(a.name);
+      if (hash == hashes.end()) {
+        found.without_hash.push_back(a.name);
+        continue;
+      }
+      const std::string_view elements = text_of(a.elements);
+      ++found.tensors, found.bytes += elements.size();
+      if (to_hex(sha256(elements)) != hash->second) found.wrong.push_back(a.name);
+    }
+    return found;
+  });
 }
 }  // namespace dovetail

@@ -4,10 +4,23 @@
 #include "graph/program.hpp"
 
 namespace dovetail {
-// Readers of `path` see the old file or the new one. Throws Error(runtime) where it cannot be written.
-void save_program(const Program&, const std::string& path);
-// The program's arrays are the mapped file: it must stay as it is while the program lives. Nothing of them is read
-// here, and nothing in the file is trusted: offsets, sizes, the program. Throws Error(value), with the file's name
-// in brackets.
+struct SaveOptions {
+  std::vector<std::string> weights = {};
+  const Program::Decompositions* decompositions = nullptr;  // in place of the program's own
+};
+// `weights`: safetensors files in the folder of `path`, or below it. Arrays that they have are named in the file
+// and not written again. Readers of `path` see the old file or the new one. Throws Error(runtime) where it cannot
+// be written, Error(value) where one of `weights` cannot be read or lies elsewhere.
+void save_program(const Program&, const std::string& path, const SaveOptions& = {});
+// The program's arrays are the mapped files: they must stay as they are while the program lives. Nothing of them is
+// read here, and nothing in a file is trusted: offsets, sizes, names of files, the program. Throws Error(value),
+// with the file's name in brackets.
 std::shared_ptr<const Program> load_program(const std::string& path);
+
+struct VerifiedFile {
+  uint64_t tensors = 0, bytes = 0;  // that were compared with their hashes
+  std::vector<std::string> without_hash, wrong;
+};
+// Opens the file and reads all of its tensors.
+VerifiedFile verify_program_file(const std::string& path);
 }  // namespace dovetail

@@ -80,8 +80,16 @@ struct Program : std::enable_shared_from_this<Program> {
   std::vector<Number> numbers;
   std::vector<Guard> guards;  // in the order in which they were recorded
   std::vector<std::string>
-      arguments;                    // names of the numbers that a call gives, as ProgramBuilder::argument made them
-  std::string signature;            // how a front end takes arguments and gives results, as JSON; may be empty
+      arguments;          // names of the numbers that a call gives, as ProgramBuilder::argument made them
+  std::string signature;  // how a front end takes arguments and gives results, as JSON; may be empty
+  // What the program's file brings for a process whose library has no decomposition of such a call.
+  struct Decomposition {
+    uint32_t version;     // of the op, as the pattern's attributes are counted
+    std::string pattern;  // as decomposition_pattern() of dispatch/execute.hpp names calls
+    std::shared_ptr<const Program> program;
+  };
+  using Decompositions = std::map<std::string, std::vector<Decomposition>>;  // by the op's name
+  Decompositions decompositions;
   std::deque<std::string> strings;  // what attributes point to
   std::deque<std::vector<int64_t>> int_lists;
   std::deque<std::vector<double>> float_lists;

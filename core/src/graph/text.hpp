@@ -21,6 +21,10 @@
 // In the body of a loop ["attribute", 0] is the round, counted from 0, and ["attribute", 1, k] is element k of the
 // node's numbers. core/schema/ops/control.py describes the ops.
 //
+// A file may bring decompositions, for libraries that have none for the dtypes, ranks and attributes of a call (its
+// pattern); "v" is the version of the op that they are of:
+//   "decompositions": {"conv2d": {"v": 1, "patterns": {"f32.4,f32.4,-;i2,i2": [0]}, "programs": [{...}]}}
+//
 // Values are the inputs and, after them, the outputs of the nodes in their order. "v" is the op's version, 1 where
 // it is not given; attributes at their defaults are not written. An operand {"number": 2, "dtype": ...} is a number
 // as an array.
@@ -36,9 +40,11 @@ namespace dovetail {
 constexpr int kTextFormat = 1;                            // the member "dovetail"
 constexpr const char* kRealAttribute = "real_attribute";  // in numbers: ["attribute", ...] of a real attribute
 
-Json to_json(const Program&);
-// The elements of a tensor of the program, which has this dtype and shape.
-using ReadTensor = std::function<HostArray(const std::string& name, DType, std::vector<int64_t> shape)>;
+// `decompositions`: in place of the program's own.
+Json to_json(const Program&, const Program::Decompositions* decompositions = nullptr);
+// The elements of a tensor of the program, which has this dtype and shape. `entry`: what the text has of it.
+using ReadTensor =
+    std::function<HostArray(const std::string& name, const Json& entry, DType, std::vector<int64_t> shape)>;
 // Throws Error(value) with the place in the program where it is not sound, or needs an op or a version of one that
 // this library does not have. Without `read`: of a program without tensors.
 std::shared_ptr<const Program> program_of(const Json&, const ReadTensor& read = {});

@@ -38,6 +38,7 @@ class Reader {
     for (const Json& node : nodes) read_node(node);
     for (const Json& output : document_.at("outputs", "a program").as_list("outputs"))
       made_->outputs.push_back(operand(output, "outputs"));
+    if (const Json* decompositions = document_.find("decompositions")) read_decompositions(*decompositions);
     check_numbers();
     std::ranges::sort(made_->constants, {}, &Program::Constant::value);
     plan_lifetimes(*made_);
@@ -106,10 +107,44 @@ class Reader {
         shape.push_back(n.as_integer("a tensor's size"));
       if (shape.size() > DVT_MAX_NDIM || std::ranges::any_of(shape, [](int64_t n) { return n < 0; }))
         throw Error(ErrorKind::value, "tensor " + name + ": expected at most 16 axes, with sizes of at least 0");
-      HostArray elements = read_(name, dtype(j.at("dtype", "a tensor"), "a tensor's dtype"), std::move(shape));
+      HostArray elements = read_(name, j, dtype(j.at("dtype", "a tensor"), "a tensor's dtype"), std::move(shape));
       array_[name] = made_->n_values;
       made_->arrays.push_back({made_->n_values++, name, std::move(elements)});
     }
+  }
+
+  // Those of ops, or over ops, that this library does not have are of no use to it.
+  void read_decompositions(const Json& ops) {
+    if (level_) throw Error(ErrorKind::value, "decompositions: expected none in a program within another");
+    if (ops.kind != Json::object) throw Error(ErrorKind::value, "decompositions: expected an object");
+    for (const auto& [name, of_op] : ops.members) try {
+        const Op* op = find_op(name);
+        const int64_t version = of_op.at("v", "its entry").as_integer("v");
+        if (version < 1) throw Error(ErrorKind::value, "v: expected at least 1");
+        const auto& texts = of_op.at("programs", "its entry").as_list("programs");
+        std::vector<std::shared_ptr<const Program>> programs;
+        for (const Json& text : texts)
+          programs.push_back(has_ops(text) ? Reader(text, read_, level_ + 1).body() : nullptr);
+        for (const auto& [pattern, places] : of_op.at("patterns", "its entry").members)
+          for (const Json& place : places.as_list("patterns"))
+            if (auto& program = programs[size_t(index(place, "a pattern's program", int(programs.size())))];
+                program && op && version <= int64_t(op->spec.version))
+              made_->decompositions[name].push_back({uint32_t(version), pattern, program});
+      } catch (const Error& e) {
+        throw Error(e.kind, "decompositions of " + name + ": " + e.what());
+      }
+  }
+
+  // Whether the library has all ops of a program in the versions that it names.
+  static bool has_ops(const Json& program) {
+    const Json *nodes = program.find("nodes"), *programs = program.find("programs");
+    const auto is_here = [](const Json& node) {
+      const Json *name = node.find("op"), *version = node.find("v");
+      const Op* op = name && name->kind == Json::string ? find_op(name->text) : nullptr;
+      return op && (!version || version->kind != Json::integer || version->i <= int64_t(op->spec.version));
+    };
+    return (!nodes || std::ranges::all_of(nodes->items, is_here)) &&
+           (!programs || std::ranges::all_of(programs->items, has_ops));
   }
 
   void read_numbers(const std::vector<Json>& numbers) {

@@ -64,10 +64,16 @@ Json attribute_json(const dvt_attr& a) {
   }
 }
 
+const Program::Decompositions none;  // of programs within others
+
 class Writer {
  public:
-  explicit Writer(const Program& p)
-      : program_(p), place_(size_t(p.n_values), -1), constant_(place_), array_(place_) {
+  Writer(const Program& p, const Program::Decompositions& decompositions)
+      : program_(p),
+        decompositions_(decompositions),
+        place_(size_t(p.n_values), -1),
+        constant_(place_),
+        array_(place_) {
     int next = 0;
     for (const Program::Input& input : p.inputs) place_[size_t(input.value)] = next++;
     for (const Program::Node& node : p.nodes)
@@ -105,7 +111,7 @@ class Writer {
     }
     if (!program_.programs.empty()) {
       Json programs = Json::list();
-      for (const auto& part : program_.programs) programs.items.push_back(Writer(*part).body());
+      for (const auto& part : program_.programs) programs.items.push_back(Writer(*part, none).body());
       j.members.emplace_back("programs", std::move(programs));
     }
     Json nodes = Json::list(), outputs = Json::list();
@@ -114,6 +120,7 @@ class Writer {
     j.members.emplace_back("nodes", std::move(nodes));
     j.members.emplace_back("outputs", std::move(outputs));
     if (!program_.arrays.empty()) j.members.emplace_back("tensors", tensors());
+    if (!decompositions_.empty()) j.members.emplace_back("decompositions", decompositions());
     if (!program_.signature.empty()) j.members.emplace_back("signature", parse_json(program_.signature));
     return j;
   }
@@ -141,6 +148,27 @@ class Writer {
                              Json::map({{"dtype", info(a.elements.dtype).name}, {"shape", std::move(shape)}}));
     }
     return j;
+  }
+
+  // Of each op its patterns, and each program once.
+  Json decompositions() const {
+    Json ops = Json::map();
+    for (const auto& [op, known] : decompositions_) {
+      Json programs = Json::list(), patterns = Json::map();
+      std::unordered_map<const Program*, int64_t> places;
+      for (const auto& [version, pattern, program] : known) {
+        const auto [place, fresh] = places.try_emplace(program.get(), int64_t(places.size()));
+        if (fresh) programs.items.push_back(Writer(*program, none).body());
+        auto at = std::ranges::find(patterns.members, pattern, [](const auto& m) { return m.first; });
+        if (at == patterns.members.end())
+          at = patterns.members.emplace(patterns.members.end(), pattern, Json::list());
+        at->second.items.emplace_back(place->second);
+      }
+      ops.members.emplace_back(op, Json::map({{"v", int64_t(known.front().version)},
+                                              {"patterns", std::move(patterns)},
+                                              {"programs", std::move(programs)}}));
+    }
+    return ops;
   }
 
   Json operand_json(int v) const {
@@ -181,11 +209,14 @@ class Writer {
   }
 
   const Program& program_;
+  const Program::Decompositions& decompositions_;
   // Of each value: its number in the text; its place among the constants, among the arrays.
   std::vector<int> place_, constant_, array_;
   std::unordered_map<const Program*, int64_t> part_;  // the places of programs within this one
 };
 }  // namespace
 
-Json to_json(const Program& p) { return Writer(p).document(); }
+Json to_json(const Program& p, const Program::Decompositions* decompositions) {
+  return Writer(p, decompositions ? *decompositions : p.decompositions).document();
+}
 }  // namespace dovetail

@@ -43,6 +43,12 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
+std::string resolved(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path made = std::filesystem::canonical(path, error);
+  return error ? std::string() : made.string();
+}
+
 bool is_writable_by_all(const std::string& path) {
   struct stat status;
   return !stat(path.c_str(), &status) && status.st_mode & S_IWOTH;

@@ -39,6 +39,8 @@ class MappedFile {  // a file's bytes, read-only
 };
 
 bool is_file(const std::string& path);
+// Without symbolic links, absolute; empty where there is no such file or folder.
+std::string resolved(const std::string& path);
 bool is_folder(const std::string& path);
 // Every user of the machine may change it.
 bool is_writable_by_all(const std::string& path);

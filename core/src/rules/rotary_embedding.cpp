@@ -3,11 +3,8 @@
 #include "text.hpp"
 
 namespace dovetail::rules {
-namespace {
-enum { x, cos, sin };
-}  // namespace
-
 void shape_rotary_embedding(Inference& inv) {
+  enum { x, cos, sin };
   expect_rank(inv, x, 1);
   const TensorType &values = inv.operand(x), &table = inv.operand(cos);
   const int last = values.rank() - 1;

@@ -16,8 +16,9 @@ from dovetail.entry_points.settings import VARIABLES
 
 PACKAGE = Path(str(dovetail_package.__file__)).parent
 GROUP = "dovetail.cli"
+COMMAND_NAMES = ("devices", "env", "ops", "bench", "profile", "new", "show", "run", "build")
 # The module of each command. It is imported when the command is called, and for its line of help.
-COMMANDS = {name: f"dovetail.cli.{name}" for name in ("devices", "env", "ops", "bench", "profile", "new")}
+COMMANDS = {name: f"dovetail.cli.{name}" for name in COMMAND_NAMES}
 # Commands of other wheels, which the help lists even where they are not installed.
 ELSEWHERE = {"conform": "dovetail-conformance", "fuzz-compile": "dovetail-conformance"}
 

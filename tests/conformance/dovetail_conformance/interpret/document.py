@@ -54,13 +54,15 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def without_places(document: Any) -> Any:
-    """The document without the lines of nodes and guards, of which the hash of a file is taken."""
+    """The document without lines of nodes and guards and hashes of tensors, of which a file has the hash."""
     if isinstance(document, list):
         return [without_places(x) for x in document]
     if not isinstance(document, dict):
         return document
     is_node = "op" in document and "in" in document
-    made = {k: without_places(v) for k, v in document.items() if not (is_node and k == "where")}
+    is_tensor = "dtype" in document and "shape" in document
+    hidden = {"where"} if is_node else {"sha256"} if is_tensor else set()
+    made = {k: without_places(v) for k, v in document.items() if k not in hidden}
     if isinstance(made.get("guards"), list):
         made["guards"] = [g[:4] if isinstance(g, list) else g for g in made["guards"]]
     return made
@@ -87,6 +89,23 @@ def read_safetensors(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]
         # A copy where the file does not align it.
         tensors[name] = np.frombuffer(data[begin:end].tobytes(), d).reshape(entry["shape"])
     return metadata, tensors
+
+
+def _with_weights(path: Path, tensors: dict[str, np.ndarray], document: dict[str, Any]) -> dict[str, np.ndarray]:
+    """And the arrays that the program names in other files of its folder."""
+    opened: dict[str, dict[str, np.ndarray]] = {}
+    made = dict(tensors)
+    for name, entry in document.get("tensors", {}).items():
+        if "file" not in entry:
+            continue
+        file = entry["file"]
+        parts = file.split("/")
+        expect(not {"", ".", ".."} & set(parts), f"{path}: tensor '{name}': the file {file!r} leaves its folder")
+        if file not in opened:
+            opened[file] = read_safetensors(path.parent / file)[1]
+        expect(entry["tensor"] in opened[file], f"{path}: {file} lacks the tensor {entry['tensor']!r}")
+        made[name] = opened[file][entry["tensor"]]
+    return made
 
 
 def _declared(tensors: dict[str, np.ndarray], document: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -129,4 +148,4 @@ def load_document(source: str | Path | dict[str, Any], tensors: dict[str, np.nda
     bare = json.dumps(without_places(document), separators=(",", ":"), ensure_ascii=False)
     sums = {hashlib.sha256(t.encode()).hexdigest() for t in (text, bare)}
     expect(metadata.get("sha256") in sums, f"{path}: the program's text was changed: its hash is another")
-    return Loaded(document, _declared(stored, document))
+    return Loaded(document, _declared(_with_weights(path, stored, document), document))

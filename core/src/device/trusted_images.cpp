@@ -1,0 +1,77 @@
+#include "device/trusted_images.hpp"
+
+#include <atomic>
+#include <mutex>
+
+#include "device/log.hpp"
+#include "error.hpp"
+#include "sha256.hpp"
+
+namespace dovetail {
+namespace {
+struct Images {
+  std::mutex mutex;                                         // guards the maps
+  std::map<std::string, std::string> trusted;               // paths by key
+  std::map<std::string, std::shared_ptr<const Code>> kept;  // by key
+  std::atomic<bool> any{false}, records{false};
+};
+Images& images() {
+  static Images& all = *new Images;  // the toolchains' thread may live until the process ends
+  return all;
+}
+
+// The same whichever version of the tool makes the image.
+std::string key_of(const std::string& tool, const std::string& request) {
+  Sha256 sum;
+  for (const std::string_view part :
+       {std::string_view("request 1"), std::string_view(tool), std::string_view(request)}) {
+    const uint64_t size = part.size();
+    sum.update(&size, sizeof size);
+    sum.update(part.data(), part.size());
+  }
+  return to_hex(sum.finish());
+}
+}  // namespace
+
+void trust_image(const std::string& key, const std::string& path) {
+  const std::lock_guard guard(images().mutex);
+  images().trusted[key] = path;
+  images().any = true;
+}
+
+std::shared_ptr<const Code> trusted_image(const std::string& tool, const std::string& request) {
+  if (!images().any) return nullptr;
+  std::string path;
+  {
+    const std::lock_guard guard(images().mutex);
+    const auto found = images().trusted.find(key_of(tool, request));
+    if (found == images().trusted.end()) return nullptr;
+    path = found->second;
+  }
+  try {
+    const platform::MappedFile file(path);
+    if (!file.error().empty()) throw Error(ErrorKind::value, file.error());
+    const auto* const bytes = reinterpret_cast<const char*>(file.bytes().data());
+    return std::make_shared<const Code>(std::string_view(bytes, file.bytes().size()));
+  } catch (const Error& e) {
+    log(Log::loader, 2, path + " is not run: " + e.what());
+    return nullptr;
+  }
+}
+
+void record_images() { images().records = true; }
+
+std::map<std::string, std::string> recorded_images() {
+  const std::lock_guard guard(images().mutex);
+  std::map<std::string, std::string> made;
+  for (const auto& [key, code] : images().kept) made.emplace(key, code->image());
+  return made;
+}
+
+void note_image(const std::string& tool, const std::string& request, std::shared_ptr<const Code> code) {
+  if (!images().records) return;
+  const std::string key = key_of(tool, request);
+  const std::lock_guard guard(images().mutex);
+  images().kept[key] = std::move(code);
+}
+}  // namespace dovetail
