@@ -57,9 +57,10 @@ typedef struct dvr_device dvr_device;
 /* Opens one plugin. name: NULL takes the plugin's own. search: folders of the libraries that it depends on, ends
  * with NULL; NULL: the plugin's folder. Opening the same library again does nothing. */
 DVT_EXPORT dvr_status dvr_load_backend(const char* name, const char* library, const char* const* search);
-/* Opens plugins by their paths. A path is a library, or a folder whose files libdovetail_<name>.so are opened in
- * alphabetical order. A plugin that fails is quarantined and the others are opened: see dvr_quarantine. Returns an
- * error only for a path that does not exist. */
+/* Opens plugins by their paths. A path is a library, or a folder whose files libdovetail_<name>.so (Windows:
+ * dovetail_<name>.dll) are opened in alphabetical order. Paths are UTF-8 on every system. A plugin that fails is
+ * quarantined and the others are opened: see dvr_quarantine. Returns an error only for a path that does not
+ * exist. */
 DVT_EXPORT dvr_status dvr_load_backends(const char* const* paths, uint32_t n_paths);
 typedef struct {
   uint32_t struct_size, reserved;

@@ -43,6 +43,8 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
+bool is_absolute(const std::string& path) { return path.starts_with('/'); }
+
 bool is_writable_by_all(const std::string& path) {
   struct stat status;
   return !stat(path.c_str(), &status) && status.st_mode & S_IWOTH;
