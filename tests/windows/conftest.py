@@ -49,10 +49,10 @@ class Wine:
             "WINEPREFIX": str(prefix / "wine"), "WINEARCH": "win64", "WINEDEBUG": "-all",
             "WINEDLLOVERRIDES": "winemenubuilder.exe=d;mscoree=;mshtml=",  # nothing to install
         }  # fmt: skip
-        # The server and the services that it starts would hold pipes open. Without --persistent the machine starts anew
-        # after each pause.
+        # The server and the services that it starts would hold pipes open. Without --persistent the machine starts
+        # anew after each pause.
         for command in (["wineserver", "--persistent"], ["wine", "wineboot", "--init"]):
-            quiet = {name: subprocess.DEVNULL for name in ("stdin", "stdout", "stderr")}
+            quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
             subprocess.run(command, env=self.environment, timeout=300, check=False, **quiet)
 
     def _run(

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
     dvr_device_info info = {.struct_size = sizeof info};
     if (dvr_get_device_info(devices[i], &info)) return 3;
     printf("%s%s", info.name, i + 1 < n ? " " : "\n");
+    if (*info.build) printf("%s\n", info.build);
   }
   return 0;
 }

@@ -27,11 +27,7 @@ class Folder {
   Folder() : name_(from_path(std::filesystem::temp_directory_path()) + kName + std::to_string(process_id())) {
     std::filesystem::create_directories(to_path(name_));
   }
-  ~Folder() {
-    std::wstring path = L"\\\\?\\" + to_wide(name_);  // what is in it may be longer than the old limit
-    std::replace(path.begin(), path.end(), L'/', L'\\');
-    std::filesystem::remove_all(path);
-  }
+  ~Folder() { std::filesystem::remove_all(to_path(name_)); }
   const std::string& name() const { return name_; }
   std::string write(const std::string& file, const std::string& content) const {
     const std::string path = name_ + "/" + file;
@@ -129,10 +125,12 @@ TEST(paths_longer_than_the_old_limit) {
   const Folder folder;
   std::string path = folder.name();
   for (int i = 0; i < 6; ++i) path += "/" + std::string(60, char('a' + i));
-  CHECK(replace_file(path.substr(0, 200) + "/x", "near"));
-  std::filesystem::create_directories(std::filesystem::path(to_wide_path(path)));
+  for (size_t at = folder.name().size(); at < path.size(); at += 61)
+    CHECK(CreateDirectoryW(to_wide_path(path.substr(0, at + 61)).c_str(), nullptr));
   CHECK_EQ(replace_file(path + "/file", std::vector<std::string_view>{"far ", "away"}), "");
   CHECK_EQ(read_file(path + "/file"), "far away");
+  CHECK(DeleteFileW(to_wide_path(path + "/file").c_str()));  // std::filesystem removes nothing there
+  for (; path != folder.name(); path.erase(path.rfind('/'))) CHECK(RemoveDirectoryW(to_wide_path(path).c_str()));
 }
 
 TEST(a_file_is_replaced_whole) {

@@ -101,7 +101,7 @@ def small_network(x, table, w, kernel, scale, bias):
     y = nn.relu(nn.conv2d(x, kernel, padding=1))
     y = nn.max_pool2d(y, 2)
     rows = dt.reshape(y, (y.shape[0], y.shape[1], -1))
-    y = nn.layer_norm(dt.matmul(rows, w), 1, scale, bias)
+    y = nn.layer_norm(dt.matmul(rows, w), (24,), scale, bias)
     attended = nn.scaled_dot_product_attention(y[:, None], y[:, None], y[:, None])[:, 0]
     ids = dt.argmax(attended, axis=-1)
     return nn.softmax(nn.gelu(attended) + dt.take(table, ids, axis=0)), dt.sum(dt.exp(dt.tanh(y)), axis=-1), ids

@@ -80,6 +80,7 @@ typedef struct {
   int32_t dl_device_type, dl_device_id; /* what DLPack calls it */
   uint32_t has_streams, host_mapped;    /* host_mapped: the host may read and write its memory */
   uint64_t mem_total, mem_free;         /* mem_free is 0 where the device does not report it */
+  const char* build; /* how its backend was built and which libraries it has or goes without; "" where unknown */
 } dvr_device_info;
 DVT_EXPORT dvr_status dvr_get_device_info(dvr_device*, dvr_device_info* out);
 DVT_EXPORT dvr_status dvr_synchronize(dvr_device*); /* waits for all of its streams */

@@ -135,6 +135,8 @@ dvr_status dvr_get_device_info(dvr_device* device, dvr_device_info* out) {
     info.dl_device_type = d.props.dl_device_type, info.dl_device_id = d.props.dl_device_id;
     info.has_streams = d.has_streams(), info.host_mapped = d.host_mapped;
     info.mem_total = d.props.mem_total, info.mem_free = free_bytes;
+    const dvt_backend* const table = d.backend->table;
+    info.build = DVT_HAS(table, dvt_backend, build_info) ? table->build_info : "";
     put_info(info, out);
   });
 }
