@@ -136,26 +136,53 @@ def test_a_language_model(wine, built, linux, level, tmp_path):
         agree(wine, built, linux, level, tmp_path, file, list(inputs(*size)), 1)
 
 
+def test_threads_round_alike(wine, built, tmp_path):
+    """Windows starts threads that round long double, which functions of float64 use, to 53 bits instead of 64."""
+    import dovetail as dt
+    from dovetail import nn
+
+    x = np.random.default_rng(SEED).standard_normal(1 << 17) * 8
+    program = dt.export(lambda x: (nn.gelu(x), dt.exp(x), dt.sin(x * 1e9), dt.exp2(x)), dt.asarray(x))
+    program.save(tmp_path / "functions.dvt")
+    np.save(tmp_path / "x.npy", x)
+    got = {}
+    for threads in ("1", "4"):
+        files = [tmp_path / f"{threads} {i}.npy" for i in range(4)]
+        given = ("cpu:0", built.cpu, tmp_path / "functions.dvt", tmp_path / "x.npy", *files)
+        assert wine.ok(built.programs / "run_program.exe", *given, DOVETAIL_NUM_THREADS=threads).split() == ["ok"]
+        got[threads] = [np.load(file).tobytes() for file in files]
+    assert got["1"] == got["4"], f"seed {SEED}"
+
+
 # ---- every op ----------------------------------------------------------------------------------------------------
 
-# Ops whose kernels call the C library's mathematics, which is another one in Windows: how far apart results may be,
-# in units of the last place.
-C_LIBRARY: dict[str, int] = {}
 
+def differences(calls, ours, theirs) -> tuple[Counter[str], list[str]]:
+    """How many results of each op differ in bits, and what is wrong about those that do.
 
-def units_apart(a: np.ndarray, b: np.ndarray) -> float:
-    """The largest difference in units of the last place; infinite where one alone is NaN or infinite."""
-    if a.dtype.kind not in "fc":
-        return 0.0 if a.tobytes() == b.tobytes() else np.inf
-    real = a.dtype if a.dtype.kind == "f" else a.real.dtype
-    x, y = (np.ascontiguousarray(v).view(real) for v in (a, b))
-    same = (x == y) | (np.isnan(x) & np.isnan(y))
-    finite = np.isfinite(x) & np.isfinite(y)
-    if (~same & ~finite).any():
-        return np.inf
-    with np.errstate(over="ignore", invalid="ignore"):
-        difference = np.abs(x[~same].astype(np.longdouble) - y[~same]) / np.spacing(np.abs(x[~same]))
-    return float(difference.max(initial=0))
+    Float64 alone may differ: its functions are those of the C library, which is another one in Windows. There the
+    oracle decides.
+    """
+    from test_every_op import wrong
+
+    apart, mistakes = Counter(), []
+    for (op, dtype, call), a, b in zip(calls, ours, theirs, strict=True):
+        if (a.status, a.message) != (b.status, b.message) or len(a.arrays) != len(b.arrays):
+            mistakes.append(f"{call}: {a.status} {a.message!r} and {b.status} {b.message!r}")
+            continue
+        for x, y in zip(a.arrays, b.arrays, strict=True):
+            if x.dtype != y.dtype or x.shape != y.shape:
+                mistakes.append(f"{call}: {x.dtype}{x.shape} and {y.dtype}{y.shape}")
+            elif x.tobytes() != y.tobytes():
+                apart[op.name] += 1
+                if x.dtype != np.float64:
+                    mistakes.append(f"{call}: {x.dtype} differs")
+                elif not op.reference:
+                    if not np.allclose(x, y, rtol=1e-15, atol=0, equal_nan=True):
+                        mistakes.append(f"{call}: more than rounding apart")
+                elif why := wrong(call, dtype, b):
+                    mistakes.append(f"{call}: {why}")
+    return apart, mistakes
 
 
 def test_every_op(wine, built, linux, level, tmp_path, capfd):
@@ -167,36 +194,23 @@ def test_every_op(wine, built, linux, level, tmp_path, capfd):
 
     ops = [o for o in registry.values() if o.__module__.startswith("dovetail.schema.") and o.spec.shape in RULES]
     calls = [
-        (op.name, draw(op, d, np.random.default_rng([SEED, i, j, k]), list(dt.NOT_COMPLEX)))
+        (op, d, draw(op, d, np.random.default_rng([SEED, i, j, k]), list(dt.NOT_COMPLEX)))
         for i, op in enumerate(ops)
         for j, d in enumerate(op.dtypes)
         for k in range(CALLS)
     ]
     asked, here, there = (tmp_path / name for name in ("calls", "linux", "windows"))
-    asked.write_bytes(b"".join(written(call) for _, call in calls))
+    asked.write_bytes(b"".join(written(call) for _, _, call in calls))
     ended = linux.run("every_op", asked, here, level=level)
     assert ended.returncode == 0, ended.stderr
     wine.ok(built.programs / "every_op.exe", "cpu:0", built.cpu, asked, there, DOVETAIL_CPU_CAPABILITY=level)
     ours, theirs = (list(results(file.read_bytes())) for file in (here, there))
     assert len(ours) == len(theirs) == len(calls)
-    apart, wrong = Counter(), []
-    for (name, call), a, b in zip(calls, ours, theirs, strict=True):
-        if (a.status, a.message) != (b.status, b.message) or len(a.arrays) != len(b.arrays):
-            wrong.append(f"{call}: {a.status} {a.message!r} and {b.status} {b.message!r}")
-            continue
-        for x, y in zip(a.arrays, b.arrays, strict=True):
-            x, y = np.asarray(x), np.asarray(y)
-            if x.dtype != y.dtype or x.shape != y.shape:
-                wrong.append(f"{call}: {x.dtype}{x.shape} and {y.dtype}{y.shape}")
-            elif x.tobytes() != y.tobytes():
-                units = units_apart(x, y)
-                apart[name] = max(apart[name], units)
-                if units > C_LIBRARY.get(name, 0):
-                    wrong.append(f"{call}: {units:.3g} units apart")
+    apart, mistakes = differences(calls, ours, theirs)
+    served = sum(result.status == 0 for result in ours)
     with capfd.disabled():
-        served = sum(r.status == 0 for r in ours)
-        print(
-            f"\n{level}, seed {SEED}: {served} of {len(calls)} calls of {len(ops)} ops served; apart: {dict(apart)}"
-        )
+        print(f"\n{level}, seed {SEED}: {served} of {len(calls)} calls of {len(ops)} ops served")
+        print(f"other bits, in float64: {dict(apart)}")
     assert served > 0.9 * len(calls)
-    assert not wrong, f"seed {SEED}, {len(wrong)}:\n" + "\n".join(wrong[:40])
+    assert apart.total() < 0.02 * len(calls)
+    assert not mistakes, f"seed {SEED}, {len(mistakes)}:\n" + "\n".join(mistakes[:40])
