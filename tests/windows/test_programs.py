@@ -137,7 +137,7 @@ def test_a_language_model(wine, built, linux, level, tmp_path):
 
 
 def test_threads_round_alike(wine, built, tmp_path):
-    """Windows starts threads that round long double, which functions of float64 use, to 53 bits instead of 64."""
+    """The main thread rounds long double, which functions of float64 use, to 53 bits, and others to 64."""
     import dovetail as dt
     from dovetail import nn
 

@@ -21,6 +21,9 @@ FILE* utf8_fopen(const char* path, const char* mode) {
 }
 
 int main(void) {
+  /* As Windows begins threads, and programs of other compilers: the x87 rounds long double to 53 bits. */
+  const unsigned short x87 = 0x27f;
+  __asm__ volatile("fldcw %0" : : "m"(x87));
   int argc = 0;
   wchar_t** const wide = CommandLineToArgvW(GetCommandLineW(), &argc);
   char** const argv = calloc((size_t)argc + 1, sizeof *argv);
