@@ -187,7 +187,8 @@ def test_a_layer_includes_only_those_below_it(layer):
                 fits = rest in NUMBERS | PUBLIC.get(layer, set())
             else:
                 base = name.removeprefix("../")  # where the layer has a file of that name itself
-                fits = folder in allowed or folder.startswith(f"{layer}/") or base in FOR_ALL | GENERATED.get(layer, set())
+                inside = folder in allowed or folder.startswith(f"{layer}/")
+                fits = inside or base in FOR_ALL | GENERATED.get(layer, set())
             if not fits:
                 found.append(hit)
     nothing(found)
