@@ -4,6 +4,7 @@
 #                Linux 6.7 or newer; test-aarch64-all takes hours
 # make test-cuda NVIDIA's GPUs, or without one an emulated driver: two gigabytes of wheels in an environment of its own
 # make test-llvm machine code from LLVM for the CPU device, with the wheels of LLVM in an environment of its own
+# make test-windows  the core and the CPU device for Windows, built with mingw-w64 and run by Wine; needs both
 # make test-xpu  Intel's GPUs, on SYCL's CPU device: half a gigabyte of wheels in an environment of its own
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
 # make bench-cuda  dovetail-cuda next to cuBLASLt, cuDNN and torch: needs a GPU, and gigabytes more of wheels
@@ -20,7 +21,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-aarch64-all \
-  test-xpu test-cuda test-llvm test-wheels mutation bench bench-cuda docs dev lint format clean wheels install tools FORCE
+  test-xpu test-cuda test-llvm test-wheels test-windows mutation bench bench-cuda docs dev lint format clean wheels install tools FORCE
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile

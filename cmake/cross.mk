@@ -72,6 +72,39 @@ test-wheels: wheels $(VENV)/.installed $(ARM)/.sysroot
 	@echo "-- tests of the wheels to release"
 	@$(BIN)/python -m pytest -m release tests/packaging
 
+# ---- Windows: the core and the CPU device, run by Wine --------------------------------------------------------------------
+
+WINDOWS := build/windows
+WINDOWS_LEVELS ?= avx2
+windows_missing := $(strip $(foreach t,x86_64-w64-mingw32-g++ wine,$(if $(shell command -v $t 2> /dev/null),,$t)))
+windows_sources := $(shell find core/src core/include core/generated backends/cpu/src cmake/windows tests/windows tests/runtime \
+  tests/abi -type f ! -name '*.py' ! -path '*/bindings/*' 2> /dev/null) $(wildcard core/CMakeLists.txt backends/cpu/CMakeLists.txt)
+# $(1) the project, $(2) options; built in build/windows/$(3)
+for_windows = $(BIN)/cmake -S $(1) -B $(WINDOWS)/$(3) -DCMAKE_TOOLCHAIN_FILE=$(abspath cmake/windows/toolchain.cmake) \
+  -DCMAKE_BUILD_TYPE=Release $(2) && $(BIN)/cmake --build $(WINDOWS)/$(3)
+
+# Of the kernels the level of most machines alone: make test-windows WINDOWS_LEVELS="default avx2 avx512" takes three times as long.
+$(WINDOWS)/.built: $(windows_sources) | $(VENV)/.tools
+	@echo "-- the core and the CPU device for Windows: the kernels compile for minutes"
+	@mkdir -p $(@D)
+	@rm -rf $(WINDOWS)/install
+	@{ $(call for_windows,core,-DDOVETAIL_PYTHON=OFF -DCMAKE_UNITY_BUILD=ON,core) \
+	  && $(call for_windows,backends/cpu,"-DDOVETAIL_CPU_LEVELS=$(subst $(space),;,$(WINDOWS_LEVELS))",cpu) \
+	  && for part in core cpu; do $(BIN)/cmake --install $(WINDOWS)/$$part --prefix $(WINDOWS)/install --strip || exit 1; done \
+	  && $(call for_windows,tests/windows,-Ddovetail_DIR=$(abspath $(WINDOWS))/install/dovetail/cmake,tests); } > $@.log 2>&1 \
+	  || { tail -n 200 $@.log; exit 1; }
+	@touch $@
+space := $() $()
+
+ifeq ($(windows_missing),)
+test-windows: $(WINDOWS)/.built $(VENV)/.installed
+	@echo "-- programs for Windows, in Wine"
+	@DOVETAIL_WINDOWS=$(abspath $(WINDOWS)) $(BIN)/python -m pytest -p no:xdist tests/windows
+else
+test-windows:
+	@echo "-- the tests for Windows are left out, without $(windows_missing): apt-get install g++-mingw-w64-x86-64-posix wine"
+endif
+
 # ---- tests on emulated Arm processors: of the wheels to release, and of the CPU device with oneDNN ------------------------
 
 $(ARM)/.installed: $(ARM)/.tools $(RELEASE)/aarch64/.wheels build/stamps/dovetail-conformance

@@ -19,11 +19,13 @@ cmake_path(GET dovetail_INCLUDE_DIR PARENT_PATH _dovetail_package)
 set(_dovetail_library "${_dovetail_package}/${CMAKE_SHARED_LIBRARY_PREFIX}dovetail${CMAKE_SHARED_LIBRARY_SUFFIX}")
 if(NOT TARGET dovetail::runtime AND EXISTS "${_dovetail_library}")
   add_library(dovetail::runtime SHARED IMPORTED GLOBAL)
-  set_target_properties(dovetail::runtime PROPERTIES IMPORTED_LOCATION "${_dovetail_library}")
+  set_target_properties(dovetail::runtime PROPERTIES IMPORTED_LOCATION "${_dovetail_library}"
+                                                     IMPORTED_IMPLIB "${_dovetail_library}.a") # on Windows
   target_link_libraries(dovetail::runtime INTERFACE dovetail::abi)
 endif()
 
-# dovetail_add_backend(<name> SOURCES ... [LIBRARIES ...]): the plugin libdovetail_<name>.so, target dovetail_<name>.
+# dovetail_add_backend(<name> SOURCES ... [LIBRARIES ...]): the plugin libdovetail_<name>.so, on Windows dovetail_<name>.dll,
+# target dovetail_<name>.
 # It exports the two functions of abi.h and nothing else, and is installed into the package dovetail_<name>.
 function(dovetail_add_backend name)
   _dovetail_add_plugin(dovetail_add_backend dvt_backend_v1 ${name} ${ARGN})
@@ -40,10 +42,14 @@ function(_dovetail_add_plugin caller entry name)
     message(FATAL_ERROR "${caller}(${name}): expected SOURCES ... [LIBRARIES ...], got ${ARGN}")
   endif()
   set(target dovetail_${name})
+  set(prefix lib)
+  if(WIN32)
+    set(prefix "")
+  endif()
   add_library(${target} MODULE ${arg_SOURCES})
   set_target_properties(
     ${target}
-    PROPERTIES PREFIX lib
+    PROPERTIES PREFIX "${prefix}"
                CXX_VISIBILITY_PRESET hidden
                C_VISIBILITY_PRESET hidden
                VISIBILITY_INLINES_HIDDEN ON

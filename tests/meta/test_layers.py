@@ -187,9 +187,24 @@ def test_a_layer_includes_only_those_below_it(layer):
                 fits = rest in NUMBERS | PUBLIC.get(layer, set())
             else:
                 base = name.removeprefix("../")  # where the layer has a file of that name itself
-                fits = folder in allowed or base in FOR_ALL | GENERATED.get(layer, set())
+                inside = folder in allowed or folder.startswith(f"{layer}/")
+                fits = inside or base in FOR_ALL | GENERATED.get(layer, set())
             if not fits:
                 found.append(hit)
+    nothing(found)
+
+
+def test_systems_know_nothing_of_each_other():
+    """What both have is in platform's headers, for each function that they declare one definition a system."""
+    systems = ("posix", "windows")
+    found = [
+        hit
+        for ours, theirs in itertools.permutations(systems)
+        for path in files(f"core/src/platform/{ours}", suffixes=CXX)
+        for name, hit in included(path)
+        if name.startswith(f"platform/{theirs}/")
+    ]
+    assert all(files(f"core/src/platform/{system}", suffixes=CXX) for system in systems)
     nothing(found)
 
 

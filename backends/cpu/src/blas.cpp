@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "dovetail/backend.hpp"
+#if defined(DOVETAIL_CPU_OPENBLAS_VERSION)
 #include "library.hpp"
+#endif
 
 namespace dovetail::cpu {
 namespace {

@@ -1,11 +1,8 @@
 // The device: host memory, and every function is synchronous.
-#include <sys/mman.h>
-#include <sys/sysinfo.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "autotune.hpp"
@@ -13,6 +10,7 @@
 #include "dovetail/backend.hpp"
 #include "isa.hpp"
 #include "linalg/rows.hpp"
+#include "system/system.hpp"
 #include "table.hpp"
 #if defined(DOVETAIL_CPU_HAS_ONEDNN)
 #include <oneapi/dnnl/dnnl_version.h>
@@ -29,9 +27,7 @@ namespace {
 dvt_device device;
 Level level = Level::none;
 char choice_error[512];
-constexpr uint64_t alignment = 64;
-
-uint64_t physical_memory() { return uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGESIZE)); }
+constexpr std::align_val_t alignment{64};
 
 dvt_status device_count(uint32_t* n) {
   *n = 0;
@@ -57,27 +53,19 @@ dvt_status device_props(dvt_device*, dvt_props* p) {
   DVT_PUT(p, dvt_props, caps, DVT_CAP_HOST_MAPPED | DVT_CAP_FORK_SAFE);
   DVT_PUT(p, dvt_props, dl_device_type, 1 /* kDLCPU */);
   DVT_PUT(p, dvt_props, mem_total, physical_memory());
-  DVT_PUT(p, dvt_props, alloc_align, alignment);
+  DVT_PUT(p, dvt_props, alloc_align, uint64_t(alignment));
   return DVT_OK;
-}
-
-// Large pages for large arrays, where the system leaves that to programs: a processor translates fewer addresses,
-// and its prefetching, which ends with a page, goes on.
-void ask_for_large_pages(char* data, uint64_t size) {
-  constexpr uintptr_t page = uintptr_t{2} << 20;
-  const uintptr_t begin = (uintptr_t(data) + page - 1) & ~(page - 1), end = (uintptr_t(data) + size) & ~(page - 1);
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
 dvt_status alloc(dvt_device*, uint64_t size, uint32_t, dvt_stream*, void** out) {
   // Linux overcommits memory, and kills processes that use more than there is.
-  *out = size <= physical_memory() ? std::aligned_alloc(alignment, size) : nullptr;
+  *out = size <= physical_memory() ? ::operator new(size, alignment, std::nothrow) : nullptr;
   if (!*out) return DVT_OOM;
   ask_for_large_pages(static_cast<char*>(*out), size);
   return DVT_OK;
 }
 
-void dealloc(dvt_device*, void* data, uint32_t, dvt_stream*) { std::free(data); }
+void dealloc(dvt_device*, void* data, uint32_t, dvt_stream*) { ::operator delete(data, alignment); }
 
 dvt_status copy(dvt_device*, const DLTensor* dst, const DLTensor* src, dvt_stream*) {
   if (const uint64_t n = dvt::bytes(src)) std::memcpy(dvt::data<char>(dst), dvt::data<char>(src), n);
@@ -86,14 +74,7 @@ dvt_status copy(dvt_device*, const DLTensor* dst, const DLTensor* src, dvt_strea
 
 dvt_status mem_info(dvt_device*, uint64_t* free_bytes, uint64_t* total) {
   *total = physical_memory();
-  struct sysinfo s;
-  *free_bytes = sysinfo(&s) ? 0 : (uint64_t{s.freeram} + s.bufferram) * s.mem_unit;
-  if (std::FILE* f = std::fopen("/proc/meminfo", "re")) {  // includes memory that caches would free
-    unsigned long long kib;
-    for (char line[256]; std::fgets(line, sizeof line, f);)
-      if (std::sscanf(line, "MemAvailable: %llu kB", &kib) == 1) *free_bytes = kib * 1024;
-    std::fclose(f);
-  }
+  *free_bytes = free_memory();
   return DVT_OK;
 }
 
@@ -117,12 +98,16 @@ std::string build_info() {
   s += "; levels " + built_levels(" ");
 #if defined(DOVETAIL_CPU_OPENBLAS_VERSION)
   s += "; OpenBLAS " DOVETAIL_CPU_OPENBLAS_VERSION;
+#else
+  s += "; without OpenBLAS";
 #endif
 #if defined(DOVETAIL_CPU_HAS_ONEDNN)
   char version[40];
   std::snprintf(version, sizeof version, "; oneDNN %d.%d.%d", DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR,
                 DNNL_VERSION_PATCH);
   s += version;
+#else
+  s += "; without oneDNN";
 #endif
   return s;
 }

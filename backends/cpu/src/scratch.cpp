@@ -1,13 +1,14 @@
 #include "scratch.hpp"
 
-#include <cstdlib>
+#include <new>
 
 namespace dovetail::cpu {
 namespace {
+constexpr std::align_val_t kAlign{64};
 struct Block {
   void* data = nullptr;
   size_t capacity = 0;
-  ~Block() { std::free(data); }
+  ~Block() { ::operator delete(data, kAlign); }
 };
 }  // namespace
 
@@ -16,9 +17,9 @@ void* scratch(Scratch purpose, size_t bytes) {
   Block& b = blocks[size_t(purpose)];
   if (b.data && bytes <= b.capacity) [[likely]]
     return b.data;
-  std::free(b.data);
+  ::operator delete(b.data, kAlign);
   b.capacity = (bytes + bytes / 4 + 4096) / 4096 * 4096;  // spare capacity: sizes tend to grow
-  b.data = std::aligned_alloc(64, b.capacity);
+  b.data = ::operator new(b.capacity, kAlign, std::nothrow);
   if (!b.data) b.capacity = 0;
   return b.data;
 }

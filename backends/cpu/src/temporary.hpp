@@ -1,17 +1,22 @@
 // Memory for the duration of a call that may be as large as an operand: unlike scratch memory it is not kept.
 #pragma once
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
+#include <new>
 
 namespace dovetail::cpu {
-struct Free {
-  void operator()(char* p) const { std::free(p); }
-};
-using Temporary = std::unique_ptr<char, Free>;
+// Its functions are inlined at every optimisation: those of one instruction set level must not serve another.
+class Temporary {
+ public:
+  [[gnu::always_inline]] Temporary() : data_(nullptr) {}
+  // Aligned to 64; get() is nullptr if memory is out. The content is undefined.
+  [[gnu::always_inline]] explicit Temporary(size_t bytes) : data_(::operator new(bytes, kAlign, std::nothrow)) {}
+  [[gnu::always_inline]] ~Temporary() { ::operator delete(data_, kAlign); }
+  Temporary(const Temporary&) = delete;
+  [[gnu::always_inline]] explicit operator bool() const { return data_ != nullptr; }
+  [[gnu::always_inline]] char* get() const { return static_cast<char*>(data_); }
 
-// Aligned to 64; nullptr if memory is out. The content is undefined.
-inline Temporary temporary(size_t bytes) {
-  return Temporary(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
-}
+ private:
+  static constexpr std::align_val_t kAlign{64};
+  void* const data_;
+};
 }  // namespace dovetail::cpu

@@ -52,8 +52,8 @@ def opened_by_the_cpu_device() -> set[str]:
     oneDNN."""
     environment = run(sys.executable, "-m", "dovetail", "env").stdout
     (build,) = re.findall(r"gcc .*; kernels .*|clang .*; kernels .*", environment)
-    libraries = {"libdovetail_openblas.so.0"} if "OpenBLAS" in build else set()
-    if "kernels avx512;" in build and "avx512_bf16" in build and "oneDNN" in build:
+    libraries = {"libdovetail_openblas.so.0"} if "; OpenBLAS" in build else set()
+    if "kernels avx512;" in build and "avx512_bf16" in build and "; oneDNN" in build:
         libraries.add("libdovetail_dnnl.so.3")
     return libraries
 

@@ -37,11 +37,16 @@
 #ifndef DVT_CODE_NAMESPACE
 #define DVT_CODE_NAMESPACE common
 #endif
-#if defined(__GNUC__)
+#if defined(_WIN32)
+#define DVT_HIDDEN
+#elif defined(__GNUC__)
 #define DVT_HIDDEN __attribute__((visibility("hidden")))
-#define DVT_PRINTF __attribute__((format(printf, 5, 6)))
 #else
 #define DVT_HIDDEN
+#endif
+#if defined(__GNUC__)
+#define DVT_PRINTF __attribute__((format(printf, 5, 6)))
+#else
 #define DVT_PRINTF
 #endif
 

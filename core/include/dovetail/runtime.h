@@ -57,9 +57,10 @@ typedef struct dvr_device dvr_device;
 /* Opens one plugin. name: NULL takes the plugin's own. search: folders of the libraries that it depends on, ends
  * with NULL; NULL: the plugin's folder. Opening the same library again does nothing. */
 DVT_EXPORT dvr_status dvr_load_backend(const char* name, const char* library, const char* const* search);
-/* Opens plugins by their paths. A path is a library, or a folder whose files libdovetail_<name>.so are opened in
- * alphabetical order. A plugin that fails is quarantined and the others are opened: see dvr_quarantine. Returns an
- * error only for a path that does not exist. */
+/* Opens plugins by their paths. A path is a library, or a folder whose files libdovetail_<name>.so (Windows:
+ * dovetail_<name>.dll) are opened in alphabetical order. Paths are UTF-8 on every system. A plugin that fails is
+ * quarantined and the others are opened: see dvr_quarantine. Returns an error only for a path that does not
+ * exist. */
 DVT_EXPORT dvr_status dvr_load_backends(const char* const* paths, uint32_t n_paths);
 typedef struct {
   uint32_t struct_size, reserved;
@@ -79,6 +80,7 @@ typedef struct {
   int32_t dl_device_type, dl_device_id; /* what DLPack calls it */
   uint32_t has_streams, host_mapped;    /* host_mapped: the host may read and write its memory */
   uint64_t mem_total, mem_free;         /* mem_free is 0 where the device does not report it */
+  const char* build; /* how its backend was built and which libraries it has or goes without; "" where unknown */
 } dvr_device_info;
 DVT_EXPORT dvr_status dvr_get_device_info(dvr_device*, dvr_device_info* out);
 DVT_EXPORT dvr_status dvr_synchronize(dvr_device*); /* waits for all of its streams */

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "api/api.hpp"
+#include "platform/paths.hpp"
 #include "platform/platform.hpp"
 #include "text.hpp"
 
@@ -29,9 +30,10 @@ void remember(Failed f) {
 }
 
 void load(const char* name, const std::string& given, const char* const* search) {
-  const std::string library = std::filesystem::absolute(given).lexically_normal().string();
+  const std::string library =
+      platform::from_path(std::filesystem::absolute(platform::to_path(given)).lexically_normal());
   std::vector<std::string> folders;
-  if (!search) folders.push_back(std::filesystem::path(library).parent_path().string());
+  if (!search) folders.push_back(platform::from_path(platform::to_path(library).parent_path()));
   for (; search && *search; ++search) folders.emplace_back(*search);
   try {
     const Backend& backend = load_backend(name ? name : "", library, folders);
@@ -47,15 +49,18 @@ void load(const char* name, const std::string& given, const char* const* search)
   }
 }
 
-bool is_plugin(const std::filesystem::path& file) {
-  const std::string name = file.filename().string();
-  return name.starts_with("libdovetail_") && name.ends_with(platform::library_suffix());
+bool is_plugin(const std::string& name) {
+  const std::string any = platform::library_name("dovetail_*");
+  const size_t star = any.find('*');
+  return name.size() >= any.size() && name.starts_with(any.substr(0, star)) && name.ends_with(any.substr(star + 1));
 }
 
 std::vector<std::string> plugins_in(const std::string& folder) {
   std::vector<std::string> found;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (is_plugin(entry.path()) && platform::is_file(entry.path().string())) found.push_back(entry.path().string());
+  for (const auto& entry : std::filesystem::directory_iterator(platform::to_path(folder))) {
+    const std::string path = platform::from_path(entry.path());
+    if (is_plugin(platform::from_path(entry.path().filename())) && platform::is_file(path)) found.push_back(path);
+  }
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -130,6 +135,8 @@ dvr_status dvr_get_device_info(dvr_device* device, dvr_device_info* out) {
     info.dl_device_type = d.props.dl_device_type, info.dl_device_id = d.props.dl_device_id;
     info.has_streams = d.has_streams(), info.host_mapped = d.host_mapped;
     info.mem_total = d.props.mem_total, info.mem_free = free_bytes;
+    const dvt_backend* const table = d.backend->table;
+    info.build = DVT_HAS(table, dvt_backend, build_info) ? table->build_info : "";
     put_info(info, out);
   });
 }

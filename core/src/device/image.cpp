@@ -47,6 +47,8 @@ Header checked(std::string_view image) {
   const Sha256::Digest digest = sum.finish();
   if (std::memcmp(digest.data(), h.checksum, sizeof h.checksum))
     throw Error(ErrorKind::value, "an image of machine code does not have its checksum");
+  if (!platform::elf_machine())
+    throw Error(ErrorKind::value, "this system runs no machine code of images: run the program without them");
   if (h.machine != platform::elf_machine())
     refuse_image("an image's machine", h.machine, std::to_string(platform::elf_machine()));
   if (!std::has_single_bit(h.page) || platform::page_size() % h.page)

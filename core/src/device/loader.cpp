@@ -160,7 +160,7 @@ Backend& add(const std::string& name, const std::string& library, const dvt_back
     as_load_error(name, [&] { open_devices(*backend); });
     // Again for each backend: what its devices have registered, such as the end of a driver, runs after the
     // shutdown.
-    std::atexit([] { shutdown(); });
+    platform::at_exit([] { shutdown(); });
   } catch (...) {
     delete backend;
     throw;
@@ -175,16 +175,20 @@ Backend& add(const std::string& name, const std::string& library, const dvt_back
 // ---- libraries --------------------------------------------------------------------------------------------------
 
 void* open(const std::string& name, const std::string& library, const std::vector<std::string>& search) {
-  std::string error;
+  platform::LibraryError error;
   void* opened = platform::open_library(library, search, error);
   if (opened) return opened;
-  const bool missing = error.find("cannot open shared object file") != std::string::npos;
-  if (missing && error.starts_with(library + ":"))  // glibc's message for a library of another machine, too
-    refuse("it cannot be opened: " + library + " is built for another kind of processor",
-           "reinstall " + package_of(name) + " with the pip of this Python");
-  refuse("it cannot be opened: " + error, missing ? "install the library that it needs, or name its folder among "
-                                                    "those that the backend's entry point returns"
-                                                  : "reinstall or update " + package_of(name));
+  const auto cure = [&]() -> std::string {
+    switch (error.kind) {
+      case platform::LibraryError::wrong_machine:
+        return "reinstall " + package_of(name) + " with the pip of this Python, or take the file for this machine";
+      case platform::LibraryError::missing:
+        return "install the library that it needs, or name its folder among those that the backend's entry point "
+               "returns";
+      default: return "reinstall or update " + package_of(name);
+    }
+  };
+  refuse("it cannot be opened: " + error.text, cure());
 }
 
 void* symbol(const std::string& name, const std::string& library, void* opened, const char* wanted) {
@@ -255,7 +259,7 @@ std::vector<std::string> notes_on(const std::string& library, std::span<const dv
 }
 
 void check_path(const std::string& name, const std::string& library) {
-  if (library.empty() || library[0] != '/')
+  if (!platform::is_absolute(library))
     refuse("the path of its library is '" + library + "': expected an absolute path", "correct its entry point");
   if (!platform::is_file(library)) refuse("there is no file " + library, "reinstall " + package_of(name));
 }

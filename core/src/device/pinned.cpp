@@ -1,15 +1,17 @@
 #include "device/pinned.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <mutex>
+#include <new>
 
 #include "device/queues.hpp"
 #include "device/stream.hpp"
 
 namespace dovetail {
 namespace {
+constexpr std::align_val_t kAlign{64};  // of memory that is not the device's
+
 struct Block {
   Device* device;
   uint64_t bytes;
@@ -32,7 +34,7 @@ PinnedMemory allocate_pinned(Device& device, uint64_t bytes) {
   }
   const bool pinned = status == DVT_OK && data;
   if (status != DVT_OK && status != DVT_UNSUPPORTED) device.fail(status, "[alloc_pinned]");
-  if (!pinned) data = std::aligned_alloc(64, (size + 63) / 64 * 64);
+  if (!pinned) data = ::operator new(size, kAlign, std::nothrow);
   if (!data)
     throw Error(ErrorKind::memory, "[alloc_pinned] no memory for " + std::to_string(bytes) + " bytes on the host");
   const std::lock_guard guard(mutex);
@@ -51,7 +53,7 @@ void free_pinned(void* data) {
     block = at->second;
     blocks.erase(at);
   }
-  if (!block.pinned) return std::free(data);
+  if (!block.pinned) return ::operator delete(data, kAlign);
   Device& device = *block.device;
   if (device.state != DeviceState::usable) return;  // it went with the device
   const GilRelease waiting;

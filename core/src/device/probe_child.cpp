@@ -110,7 +110,8 @@ void open_in_child(const std::string& key, const std::string& name, const std::s
     if (logs(Log::loader)) log(Log::loader, 2, library + " was probed since the machine started");
     return;
   }
-  std::vector<std::string> command{platform::own_folder() + "/dovetail-probe", library};
+  std::vector<std::string> command{platform::own_folder() + "/" + platform::program_name("dovetail-probe"),
+                                   library};
   command.insert(command.end(), search.begin(), search.end());
   if (with_backend) {
     command.insert(command.end(), {probe::kPackOf, with_backend->library});

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdio>
 #include <deque>
-#include <filesystem>
 #include <forward_list>
 #include <mutex>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include "device/threads.hpp"
 #include "device/timeline.hpp"
 #include "device/toolchain.hpp"
+#include "platform/paths.hpp"
 #include "text.hpp"
 
 namespace dovetail {
@@ -106,7 +106,7 @@ const dvt_host* new_host(const std::string& name, const std::string& library,
   static std::deque<Host>& hosts = *new std::deque<Host>;
   const std::lock_guard guard(mutex);
   Host* host = &hosts.emplace_back();
-  rename_host(host, name.empty() ? std::filesystem::path(library).stem().string() : name);
+  rename_host(host, name.empty() ? platform::from_path(platform::to_path(library).stem()) : name);
   host->path = library, host->search = search;
   for (const std::string& folder : host->search) host->search_list.push_back(folder.c_str());
   host->search_list.push_back(nullptr);

@@ -27,6 +27,7 @@
 #include "device/object_cache.hpp"
 #include "device/trusted_images.hpp"
 #include "error.hpp"
+#include "platform/paths.hpp"
 #include "sha256.hpp"
 #include "text.hpp"
 
@@ -227,9 +228,10 @@ void Service::serve() {
 
 // Where DOVETAIL_COMPILE_DUMP names a folder, which was made for the program.
 void dump(const Request& request) {
-  const char* const folder = std::getenv("DOVETAIL_COMPILE_DUMP");
+  const char* const folder = platform::own_variable("DOVETAIL_COMPILE_DUMP");
   if (!folder || !*folder) return;
-  std::ofstream file(std::string(folder) + "/" + request.tool + "-" + request.key.substr(0, 16) + ".request");
+  std::ofstream file(
+      platform::to_path(std::string(folder) + "/" + request.tool + "-" + request.key.substr(0, 16) + ".request"));
   if (!(file << request.text).flush()) log(Log::loader, 2, std::string("no request can be written to ") + folder);
 }
 

@@ -9,6 +9,7 @@
 #include "dispatch/packed.hpp"
 #include "graph/file.hpp"
 #include "graph/safetensors.hpp"
+#include "platform/paths.hpp"
 #include "platform/platform.hpp"
 
 namespace dovetail {
@@ -18,9 +19,8 @@ constexpr int64_t kArtefactFormat = 1;
 constexpr std::string_view kPackPrefix = "pack/", kCodeSuffix = ".code";
 
 std::string base_name(const std::string& folder) {
-  std::string_view name = folder;
-  while (name.size() > 1 && name.ends_with('/')) name.remove_suffix(1);
-  return std::string(name.substr(name.find_last_of('/') + 1));
+  const auto path = platform::to_path(folder);
+  return platform::from_path((path.has_filename() ? path : path.parent_path()).filename());
 }
 
 // pack/<array>/<backend>/<call>/<layout>: the array's name may have slashes, the rest has none but in <call>.

@@ -1,13 +1,14 @@
 #include "dispatch/dump.hpp"
 
 #include <cinttypes>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "dispatch/invocation.hpp"
 #include "dovetail/codegen.hpp"
 #include "graph/text.hpp"
+#include "platform/paths.hpp"
+#include "platform/platform.hpp"
 
 namespace dovetail {
 namespace {
@@ -16,7 +17,7 @@ namespace fs = std::filesystem;
 void write(const fs::path& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   if (!(file << text).flush())
-    on_warning("[compile] DOVETAIL_COMPILE_DUMP: " + path.string() + " cannot be written");
+    on_warning("[compile] DOVETAIL_COMPILE_DUMP: " + platform::from_path(path) + " cannot be written");
 }
 
 std::string loops_of(const dvt_program& p) {
@@ -27,10 +28,11 @@ std::string loops_of(const dvt_program& p) {
 }  // namespace
 
 void dump_group(const std::string& name, const Program& program, const dvt_program& view) {
-  const char* const folder = std::getenv("DOVETAIL_COMPILE_DUMP");
+  const char* const folder = platform::own_variable("DOVETAIL_COMPILE_DUMP");
   if (!folder || !*folder) return;
   std::error_code failed;
-  fs::create_directories(folder, failed);
+  const fs::path path = platform::to_path(folder);
+  fs::create_directories(path, failed);
   if (failed) {
     on_warning(std::string("[compile] DOVETAIL_COMPILE_DUMP: ") + folder + ": " + failed.message());
     return;
@@ -38,7 +40,7 @@ void dump_group(const std::string& name, const Program& program, const dvt_progr
   char hash[17];
   std::snprintf(hash, sizeof hash, "%016" PRIx64, view.hash[0]);
   const std::string stem = name + "-" + hash;
-  write(fs::path(folder) / (stem + ".json"), to_json(program).dump() + "\n");
-  write(fs::path(folder) / (stem + ".loops"), loops_of(view));
+  write(path / (stem + ".json"), to_json(program).dump() + "\n");
+  write(path / (stem + ".loops"), loops_of(view));
 }
 }  // namespace dovetail

@@ -13,14 +13,21 @@
 extern "C" {
 extern const char dovetail_decompositions_begin[], dovetail_decompositions_end[];
 }
-asm(".pushsection .rodata\n"
+#if defined(__ELF__)
+#define BEGIN ".pushsection .rodata\n.hidden dovetail_decompositions_begin, dovetail_decompositions_end\n"
+#define END ".popsection\n"
+#else  // COFF, where what is not exported is hidden
+#define BEGIN ".section .rdata,\"dr\"\n"
+#define END ".text\n"
+#endif
+asm(BEGIN
     ".global dovetail_decompositions_begin, dovetail_decompositions_end\n"
-    ".hidden dovetail_decompositions_begin, dovetail_decompositions_end\n"
     "dovetail_decompositions_begin:\n"
     ".incbin \"" DOVETAIL_DECOMPOSITIONS
     "\"\n"
-    "dovetail_decompositions_end:\n"
-    ".popsection\n");
+    "dovetail_decompositions_end:\n" END);
+#undef BEGIN
+#undef END
 
 namespace dovetail {
 namespace {

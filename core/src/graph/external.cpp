@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "error.hpp"
+#include "platform/paths.hpp"
 #include "platform/platform.hpp"
 
 namespace dovetail {
@@ -36,8 +37,8 @@ std::string blobs_of(const std::string& folder) {
 }  // namespace
 
 std::string folder_of(const std::string& path) {
-  const size_t slash = path.find_last_of('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
+  const std::string folder = platform::from_path(platform::to_path(path).parent_path());
+  return folder.empty() || folder.ends_with('/') ? folder : folder + "/";
 }
 
 std::string misplaced(const std::string& path, const std::string& name) {

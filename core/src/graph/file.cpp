@@ -10,6 +10,7 @@
 #include "graph/external.hpp"
 #include "graph/safetensors.hpp"
 #include "graph/text.hpp"
+#include "platform/paths.hpp"
 #include "platform/platform.hpp"
 
 namespace dovetail {
@@ -30,7 +31,7 @@ std::vector<int64_t> stored_shape(DType t, const std::vector<int64_t>& shape, ui
   return dtype_name(t) ? shape : std::vector<int64_t>{int64_t(bytes)};
 }
 
-std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+std::string file_name(const std::string& path) { return platform::from_path(platform::to_path(path).filename()); }
 
 std::string_view text_of(const HostArray& x) {
   return {reinterpret_cast<const char*>(x.data), size_t(x.type().bytes())};

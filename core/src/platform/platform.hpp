@@ -14,14 +14,27 @@
 namespace dovetail::platform {
 // ---- libraries --------------------------------------------------------------------------------------------------
 
+struct LibraryError {
+  enum Kind {
+    other,
+    missing,        // a library that it needs
+    wrong_machine,  // it was built for another processor or another system
+  };
+  Kind kind = other;
+  std::string text;
+};
 // Opens a library with its own symbols resolved at once and hidden from others. The libraries that it depends on
 // and that lie in `search` are opened from there first. Returns nullptr and sets `error` on failure. Nothing is
 // closed.
-void* open_library(const std::string& path, const std::vector<std::string>& search, std::string& error);
+void* open_library(const std::string& path, const std::vector<std::string>& search, LibraryError& error);
 void* find_symbol(void* library, const char* name);
-std::string_view library_suffix();  // ".so"
+std::string library_name(const std::string& stem);  // "libacme.so" of "acme"
+std::string program_name(const std::string& stem);  // "acme.exe" where programs have a suffix
 // The folder of the library or executable that this code is in; empty where the system has no such call.
 std::string own_folder();
+
+// A program's arguments in UTF-8.
+std::vector<std::string> arguments(int argc, char** argv);
 
 // ---- files ------------------------------------------------------------------------------------------------------
 
@@ -39,9 +52,10 @@ class MappedFile {  // a file's bytes, read-only
 };
 
 bool is_file(const std::string& path);
-// Without symbolic links, absolute; empty where there is no such file or folder.
+// Without symbolic links, absolute, with slashes; empty where there is no such file or folder.
 std::string resolved(const std::string& path);
 bool is_folder(const std::string& path);
+bool is_absolute(const std::string& path);
 // Every user of the machine may change it.
 bool is_writable_by_all(const std::string& path);
 std::string read_file(const std::string& path);  // empty where it cannot be read
@@ -70,7 +84,8 @@ class FileDraft {
 // An environment variable; nullptr also in a program that runs with the rights of another user, which must neither
 // write where its caller points nor run what that names.
 const char* own_variable(const char* name);
-// "$XDG_CACHE_HOME/dovetail" or "~/.cache/dovetail"; empty where there is neither.
+// "$XDG_CACHE_HOME/dovetail" or "~/.cache/dovetail", on Windows "%LOCALAPPDATA%/dovetail/cache"; empty where there
+// is neither.
 std::string cache_folder();
 // Changes whenever the machine starts; empty where the system has no such id.
 std::string boot_id();
@@ -82,14 +97,14 @@ struct Ended {                // how a child process ended
   bool timed_out = false;     // it was killed
   bool status_known = false;  // false: another part of this process took the status, or SIGCHLD is ignored
   int exit_code = 0;
-  int signal = 0;              // 0: it exited
+  int signal = 0;              // 0: it exited; on Windows the code of the exception that ended it
   std::string output, errors;  // the last 64 KiB of each
 };
 Ended run_process(const std::vector<std::string>& command, std::chrono::milliseconds timeout);
 // Returns a file for the output of this program alone: what libraries print to stdout goes to stderr from now on.
 int take_stdout();
 void write_all(int file, std::string_view text);
-std::string signal_name(int signal);  // "SIGSEGV"
+std::string signal_name(int signal);  // "SIGSEGV", "an access violation (0xc0000005)"
 // While one lives, a crash of this process writes the signal's name and then `text`, a line each, to a new file at
 // `path`. The handlers that were installed before still run. One at a time.
 class CrashNote {
@@ -109,8 +124,12 @@ uint32_t process_id();
 uint64_t thread_id();   // the system's number of this thread, as Python's threading.get_native_id()
 bool on_main_thread();  // of the process; false where the system has no such thread
 
-// Handlers around fork(), in the order of registration in the child and the parent, in reverse before.
+// Handlers around fork(), in the order of registration in the child and the parent, in reverse before. Windows has
+// no fork.
 void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)());
+// Calls the function at the end of the program, while its other threads still run. Never on Windows, which ends
+// them before any library's functions are called.
+void at_exit(void (*function)());
 
 // ---- limits -----------------------------------------------------------------------------------------------------
 
@@ -119,7 +138,7 @@ struct GroupMemory {
   uint64_t limit = kNoLimit;  // the smallest of the control group that this process is in and of those around it
   uint64_t used = 0;          // by all processes of the group with that limit, without cache that it can drop
 };
-// Control groups of version 1 and 2. `root`: where /proc and /sys are, for tests.
+// Control groups of version 1 and 2, job objects on Windows. `root`: where /proc and /sys are, for tests.
 GroupMemory group_memory(const std::string& root = "");
 // The quota in whole CPUs, rounded up; UINT32_MAX where there is none.
 uint32_t group_cpus(const std::string& root = "");
@@ -162,7 +181,8 @@ class CodeMemory {  // machine code, copied to pages of its own that can be read
 };
 void add_to_perf_map(const std::string& lines);  // of this process; what cannot be written is left out
 uint32_t page_size();
-uint32_t elf_machine();  // of this process, as in ELF files: 62 x86-64, 183 aarch64; 0: another
+// Of this process, as in ELF files: 62 x86-64, 183 aarch64; 0: another, or a system without such code.
+uint32_t elf_machine();
 
 inline void relax() {  // for a loop that waits for another thread
 #if defined(__x86_64__) || defined(__i386__)

@@ -50,6 +50,7 @@ class PrivateFolder {
 
  private:
   int folder_ = -1;
+  std::string path_;  // for systems that do not look names up in an open folder
   std::string error_;
 };
 }  // namespace dovetail::platform

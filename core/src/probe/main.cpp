@@ -75,11 +75,12 @@ void count_devices(void* library, const char* path) {
   table->device_close(device);
 }
 
-void read_pack(void* library, const char* path, const char* backend_path, const std::vector<std::string>& search) {
+void read_pack(void* library, const char* path, const std::string& backend_path,
+               const std::vector<std::string>& search) {
   const auto entry = symbol<decltype(dvt_kernels_v1)>(library, "dvt_kernels_v1");
-  std::string error;
+  platform::LibraryError error;
   void* backend = entry ? platform::open_library(backend_path, search, error) : nullptr;
-  const dvt_backend* table = backend ? table_of(backend, backend_path) : nullptr;
+  const dvt_backend* table = backend ? table_of(backend, backend_path.c_str()) : nullptr;
   if (!table) return;
   enter(probe::kAskingPack);
   const dvt_kernel_pack* pack = nullptr;
@@ -93,24 +94,26 @@ void read_pack(void* library, const char* path, const char* backend_path, const 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
+  const std::vector<std::string> given = platform::arguments(argc, argv);
+  if (given.size() < 2) {
     std::fprintf(stderr, "usage: dovetail-probe LIBRARY [FOLDER...] [--pack-of BACKEND [FOLDER...]]\n");
     return 2;
   }
   platform::no_core_files();
   stages = platform::take_stdout();  // else a library could print stages
-  char** const pack_of = std::find(argv + 2, argv + argc, std::string(probe::kPackOf));
+  const auto pack_of = std::find(given.begin() + 2, given.end(), probe::kPackOf);
+  const std::string& path = given[1];
 
   enter(probe::kOpening);
-  std::string error;
-  void* library = platform::open_library(argv[1], {argv + 2, pack_of}, error);
+  platform::LibraryError error;
+  void* library = platform::open_library(path, {given.begin() + 2, pack_of}, error);
   if (!library) done();
 
   enter(probe::kProbing);
   const auto usable = symbol<decltype(dvt_probe_v1)>(library, "dvt_probe_v1");
   char reason[1024] = {};
   if (!usable || usable(reason, sizeof reason) <= 0) done();
-  if (argv + argc - pack_of > 1) read_pack(library, argv[1], pack_of[1], {pack_of + 2, argv + argc});
-  else count_devices(library, argv[1]);
+  if (given.end() - pack_of > 1) read_pack(library, path.c_str(), pack_of[1], {pack_of + 2, given.end()});
+  else count_devices(library, path.c_str());
   done();
 }

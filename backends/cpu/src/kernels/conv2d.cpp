@@ -139,7 +139,7 @@ dvt_status run(dvt_device*, const dvt_call* call) {
       // Unpacked products round otherwise: weights that the host has not kept are packed for this call, so that the
       // bits do not depend on whether they were used before.
       const bool kept = call->packed && call->packed[1].data && call->packed[1].layout == packed.panels.layout;
-      const Temporary own = kept ? nullptr : temporary(size_t(c.groups) * packed.panels.size);
+      const Temporary own = kept ? Temporary() : Temporary(size_t(c.groups) * packed.panels.size);
       const char* const data = kept ? static_cast<const char*>(call->packed[1].data) : own.get();
       if (kept || (own && packed.pack(weight, own.get()) == DVT_OK))
         return for_each_chunk(c.images * c.groups * packed.down * packed.across, 1,

@@ -137,7 +137,7 @@ bool by_input(const Windows& c, const In* weight, const In* grad, In* out, int64
 template <class In>
 dvt_status convolve_gradient(const Windows& c, const In* weight, const In* grad, In* out) {
   const int64_t places = c.h.kernel * c.w.kernel;
-  const Temporary memory = temporary(size_t(c.groups * c.outputs * c.taps) * sizeof(In));
+  const Temporary memory(size_t(c.groups * c.outputs * c.taps) * sizeof(In));
   if (!memory) return DVT_OOM;
   In* to = reinterpret_cast<In*>(memory.get());
   for (int64_t group = 0; group < c.groups; ++group, weight += c.outputs * c.taps)

@@ -100,7 +100,7 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   // Their sums together take half of x's memory at most.
   p.rows_of_chunk = most(most(8, divide_up(p.rows, 64)), 16384 / n);
   p.chunks = most(divide_up(p.rows, p.rows_of_chunk), 1);
-  const Temporary sums = temporary(size_t(p.chunks * 4 * n) * sizeof(Computed<In>));
+  const Temporary sums(size_t(p.chunks * 4 * n) * sizeof(Computed<In>));
   if (!sums) return DVT_OOM;
   p.sums = reinterpret_cast<Computed<In>*>(sums.get());
   if (dvt_status status = for_each_chunk(p.chunks, 1, [&](int64_t at) { return p.chunk(at); })) return status;

@@ -168,7 +168,7 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   dvt::parallel_for(uint64_t(gradient.key_heads), 1, [&](uint64_t begin, uint64_t end, uint32_t) {
     const Workspace<T> workspace(p, is_half<In>);
     const size_t floats = is_half<In> ? size_t(of_head[0] + of_head[1] + of_head[2]) : 0;
-    const Temporary wide = temporary(floats * sizeof(T));
+    const Temporary wide(floats * sizeof(T));
     if (!workspace.complete || !wide) return complete.store(false, std::memory_order_relaxed);
     for (int64_t head = int64_t(begin); head < int64_t(end); ++head) {
       T* at[3];

@@ -6,8 +6,10 @@
 #include <type_traits>
 
 #include "blas.hpp"
-#include "library.hpp"
 #include "scratch.hpp"
+#if defined(DOVETAIL_CPU_OPENBLAS_VERSION)
+#include "library.hpp"
+#endif
 
 namespace dovetail::cpu {
 namespace {

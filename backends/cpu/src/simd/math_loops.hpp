@@ -92,14 +92,33 @@ const void* address() {
   return reinterpret_cast<const void*>(function);
 }
 
+// While one lives, this thread rounds long double to 64 bits. Windows begins its threads with 53.
+class ExtendedPrecision {
+#if defined(_WIN32) && defined(__x86_64__)
+ public:
+  DOVETAIL_CPU_INLINE ExtendedPrecision() {
+    __asm__ volatile("fnstcw %0" : "=m"(before_) : : "memory");
+    const uint16_t extended = before_ | 0x300;
+    __asm__ volatile("fldcw %0" : : "m"(extended) : "memory");
+  }
+  DOVETAIL_CPU_INLINE ~ExtendedPrecision() { __asm__ volatile("fldcw %0" : : "m"(before_) : "memory"); }
+  ExtendedPrecision(const ExtendedPrecision&) = delete;
+
+ private:
+  uint16_t before_;
+#endif
+};
+
 template <double (*f)(double)>
 void scalar_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
+  [[maybe_unused]] const ExtendedPrecision precision{};
   const double* x = static_cast<const double*>(in[0]);
   double* y = static_cast<double*>(out);
   for (int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
 }
 template <double (*f)(double, double)>
 void scalar_loop2(const void* const* in, const int64_t* step, void* out, int64_t n) {
+  [[maybe_unused]] const ExtendedPrecision precision{};
   const double *a = static_cast<const double*>(in[0]), *b = static_cast<const double*>(in[1]);
   double* y = static_cast<double*>(out);
   for (int64_t i = 0; i < n; ++i) y[i] = f(a[i * step[0]], b[i * step[1]]);

@@ -11,12 +11,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <thread>
 
 #include "platform/platform.hpp"
-#include "platform/spawn.hpp"
+#include "platform/posix/spawn.hpp"
 
 namespace dovetail::platform {
 Ended run_process(const std::vector<std::string>& command, std::chrono::milliseconds timeout) {
@@ -99,6 +100,10 @@ void no_core_files() {
 }
 
 void leave(int exit_code) { _exit(exit_code); }
+
+void at_exit(void (*function)()) { std::atexit(function); }
+
+std::vector<std::string> arguments(int argc, char** argv) { return {argv, argv + argc}; }
 
 uint32_t process_id() { return uint32_t(getpid()); }
 

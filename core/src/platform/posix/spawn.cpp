@@ -1,4 +1,4 @@
-#include "platform/spawn.hpp"
+#include "platform/posix/spawn.hpp"
 
 #include <signal.h>
 #include <spawn.h>

@@ -101,24 +101,31 @@ void open_needed(const std::string& path, const std::vector<std::string>& search
 }
 }  // namespace
 
-void* open_library(const std::string& path, const std::vector<std::string>& search, std::string& error) {
+void* open_library(const std::string& path, const std::vector<std::string>& search, LibraryError& error) {
   std::string problems;
   std::set<std::string> visited{path};
   if (!search.empty()) open_needed(path, search, visited, problems);
-  void* library = open_one(path, error);
-  if (!library) error += problems;
-  return library;
+  void* library = open_one(path, error.text);
+  if (library) return library;
+  const bool missing = error.text.find("cannot open shared object file") != std::string::npos;
+  if (missing && error.text.starts_with(path + ":"))  // glibc's message for a library of another machine, too
+    error = {LibraryError::wrong_machine, path + " is built for another kind of processor"};
+  else if (missing) error.kind = LibraryError::missing;
+  error.text += problems;
+  return nullptr;
 }
 
 void* find_symbol(void* library, const char* name) { return dlsym(library, name); }
 
-std::string_view library_suffix() {
+std::string library_name(const std::string& stem) {
 #ifdef __APPLE__
-  return ".dylib";
+  return "lib" + stem + ".dylib";
 #else
-  return ".so";
+  return "lib" + stem + ".so";
 #endif
 }
+
+std::string program_name(const std::string& stem) { return stem; }
 
 std::string own_folder() {
   Dl_info info;

@@ -26,7 +26,7 @@ void FileLock::close_file() {
   file_ = -1;
 }
 
-PrivateFolder::PrivateFolder(const std::string& path) {
+PrivateFolder::PrivateFolder(const std::string& path) : path_(path) {
   if (path.empty()) {
     error_ = "there is no folder for it: HOME is not set";
     return;

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "platform/platform.hpp"
-#include "platform/spawn.hpp"
+#include "platform/posix/spawn.hpp"
 
 namespace dovetail::platform {
 namespace {

@@ -49,6 +49,8 @@ std::string resolved(const std::string& path) {
   return error ? std::string() : made.string();
 }
 
+bool is_absolute(const std::string& path) { return path.starts_with('/'); }
+
 bool is_writable_by_all(const std::string& path) {
   struct stat status;
   return !stat(path.c_str(), &status) && status.st_mode & S_IWOTH;
@@ -71,7 +73,7 @@ std::string read_own_file(const std::string& path) {
   if (!fstat(file, &status) && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
       !(status.st_mode & (S_IWGRP | S_IWOTH)) && status.st_size <= most) {
     content.resize(size_t(status.st_size));
-    const ssize_t n = read(file, content.data(), content.size());
+    const ssize_t n = ::read(file, content.data(), content.size());
     content.resize(n > 0 ? size_t(n) : 0);
   }
   close(file);
@@ -84,7 +86,7 @@ bool replace_file(const std::string& path, const std::string& content) {
   std::string draft = path + ".XXXXXX";
   const int file = mkstemp(draft.data());  // a new file that only this user can read or write
   if (file < 0) return false;
-  const bool written = write(file, content.data(), content.size()) == ssize_t(content.size());
+  const bool written = ::write(file, content.data(), content.size()) == ssize_t(content.size());
   if ((close(file) == 0) & written) {
     std::filesystem::rename(draft, path, error);
     if (!error) return true;

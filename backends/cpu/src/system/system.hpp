@@ -1,0 +1,11 @@
+// What the device asks of the operating system.
+#pragma once
+#include <cstdint>
+
+namespace dovetail::cpu {
+uint64_t physical_memory();
+uint64_t free_memory();  // with what caches would free; 0 where it is unknown
+// Large pages for large arrays, where the system leaves that to programs: a processor translates fewer addresses,
+// and its prefetching, which ends with a page, goes on.
+void ask_for_large_pages(char* data, uint64_t size);
+}  // namespace dovetail::cpu
