@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from dovetail import _core
 from dovetail.cli.app import dovetail as command
+from dovetail.cli.output import fail
 from dovetail.cli.run import _file_names
 from dovetail.prototype import PythonDevice, kernel
 
@@ -109,9 +110,10 @@ def test_each_result_has_a_file_of_its_own():
     assert len(set(_file_names(["n" * 300, "n" * 301]))) == 2
 
 
-def test_errors_move_no_cursor(saved):
-    text = run(saved, "--input", "\x1b[2J\u202e=x.npy", code=1)
-    assert "\x1b" not in text and "\u202e" not in text and "input" in text
+def test_errors_move_no_cursor(capsys):
+    with pytest.raises(SystemExit):
+        fail("[m.onnx] a\x1b[2J\u202e\nb")
+    assert capsys.readouterr().err == "Error: [m.onnx] a\\x1b[2J\\u202e\nb\n"
 
 
 def test_ctrl_c_ends_with_130(saved, monkeypatch):
