@@ -128,6 +128,8 @@ def test_a_loaded_model_is_saved(tmp_path):
 
 
 def test_what_cannot_be_saved(tmp_path):
+    with pytest.raises(TypeError, match=r"^\[onnx.save\] got int, expected a dovetail.Program or an onnx Model"):
+        dovetail.onnx.save(3, tmp_path / "m.onnx")
     with pytest.raises(ValueError, match="opset: got 20, expected 21 to 28"):
         dovetail.onnx.save(dt.export(dt.abs, dt.spec((2,))), tmp_path / "m.onnx", opset=20)
     with pytest.raises(NotImplementedError, match="a bitcast needs opset 26 or newer"):

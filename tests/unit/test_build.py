@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import dovetail as dt
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 from dispatch_kernel import float32_kernel
 from dovetail import _core
 from dovetail.cli.app import dovetail as command
+from dovetail.cli.build import _replace
 from dovetail.prototype import PythonDevice, kernel
 from dovetail.schema import op as declare
 from dovetail.schema.declare import Tensor
@@ -275,6 +277,55 @@ def test_building_again_replaces_the_folder(built, saved):
     (built / "old").write_text("")
     run("build", saved, "--device", "cpu", "--out", built, "--no-code")
     assert not (built / "old").exists() and [p.name for p in built.parent.iterdir() if p.name.startswith(".")] == []
+
+
+def test_a_link_stays_and_its_folder_is_replaced(built, saved, tmp_path):
+    (tmp_path / "link").symlink_to(built)
+    (built / "old").write_text("")
+    run("build", saved, "--device", "cpu", "--out", tmp_path / "link", "--no-code")
+    assert (tmp_path / "link").is_symlink() and not (built / "old").exists() and (built / "manifest.json").is_file()
+
+
+@pytest.mark.parametrize("error", [OSError("no space"), KeyboardInterrupt()])
+def test_the_former_folder_survives_an_interrupt(tmp_path, monkeypatch, error):
+    folder, draft = tmp_path / "m.aot", tmp_path / "draft"
+    for path in (folder, draft):
+        path.mkdir()
+        (path / "name").write_text(path.name)
+    rename = Path.rename
+
+    def stop(path, to):
+        if path == draft:
+            raise error
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "rename", stop)
+    with pytest.raises(type(error)):
+        _replace(folder, draft)
+    assert (folder / "name").read_text() == "m.aot"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["draft", "m.aot"]
+
+
+def test_builds_into_one_folder_at_the_same_time(tmp_path):
+    folder = tmp_path / "m.aot"
+    drafts = [tmp_path / f"draft{i}" for i in range(64)]
+    for draft in drafts:
+        draft.mkdir()
+        for part in ("a", "b"):
+            (draft / part).write_text(draft.name)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda draft: _replace(folder, draft), drafts))
+    assert (folder / "a").read_text() == (folder / "b").read_text()
+    assert [p.name for p in tmp_path.iterdir()] == ["m.aot"]
+
+
+def test_run_compares_a_folder_with_its_program_alone(built):
+    packs = bytearray((built / "packs.safetensors").read_bytes())
+    begin = 8 + int.from_bytes(packs[:8], "little")
+    packs[begin:] = bytes(len(packs) - begin)
+    (built / "packs.safetensors").write_bytes(packs)
+    assert "DIFFERENT" in run("run", built, "--device", "cpu", "--random", "n=32", "--compare", "cpu", code=1)
+    assert "DIFFERENT" in run("run", built, "--device", "cpu", "--random", "n=32", "--compare", "sim", code=1)
 
 
 class Poor(PythonDevice):

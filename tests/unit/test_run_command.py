@@ -13,6 +13,8 @@ import pytest
 from click.testing import CliRunner
 from dovetail import _core
 from dovetail.cli.app import dovetail as command
+from dovetail.cli.output import fail
+from dovetail.cli.run import _file_names
 from dovetail.prototype import PythonDevice, kernel
 
 SEED = int(os.environ.get("DOVETAIL_SEED", "20261128"))
@@ -80,6 +82,46 @@ def test_what_is_wrong_with_the_arguments(saved, tmp_path):
     assert "[bad.dvt] not a safetensors file" in run(tmp_path / "bad.dvt", code=1)
     np.save(tmp_path / "x.npy", np.ones((2, 5), np.float32))
     assert "[m.dvt] [program] x" in run(saved, "--input", f"x={tmp_path}/x.npy", "--random", "b=1", code=1)
+    assert "--random: no input has an open size 'B': expected some of b" in run(
+        saved, "--random", "b=1,B=2", code=2
+    )
+    assert "expected name=size" in run(saved, "--random", "b=\u00b2", code=2)
+    assert "two sizes of 'b': 1 and 2" in run(saved, "--random", "b=1,b=2", code=2)
+    assert "(99999999999999, 4) cannot be made" in run(saved, "--random", "b=99999999999999", code=1)
+    assert "--seed" in run(saved, "--random", "b=1", "--seed", "-1", code=2)
+    np.savez(tmp_path / "x.npz", x=np.ones(1))
+    assert "is an archive of arrays" in run(saved, "--input", f"x={tmp_path}/x.npz", "--random", "b=1", code=1)
+    (tmp_path / "x.npy").write_bytes(b"")
+    assert "x.npy cannot be read" in run(saved, "--input", f"x={tmp_path}/x.npy", "--random", "b=1", code=1)
+
+
+def test_a_result_of_bfloat16_is_an_input_again(tmp_path):
+    dt.export(lambda x: x * 2, dt.spec((None, 3), "bfloat16")).save(tmp_path / "b.dvt")
+    run(tmp_path / "b.dvt", "--random", "x.0=4", "--save-outputs", tmp_path / "once")
+    given = f"x={tmp_path}/once/output0.npy"
+    run(tmp_path / "b.dvt", "--input", given, "--save-outputs", tmp_path / "twice")
+    once, twice = (np.load(tmp_path / f / "output0.npy").view(np.uint16) for f in ("once", "twice"))
+    values = [(bits.astype(np.uint32) << 16).view(np.float32) for bits in (once, twice)]  # bfloat16's are the upper
+    np.testing.assert_array_equal(values[1], values[0] * 2)
+
+
+def test_each_result_has_a_file_of_its_own():
+    assert _file_names(["a/b", "a_b", "A_b", "..", "", "y"]) == ["a_b", "a_b_1", "A_b_2", "output", "output_1", "y"]
+    assert len(set(_file_names(["n" * 300, "n" * 301]))) == 2
+
+
+def test_errors_move_no_cursor(capsys):
+    with pytest.raises(SystemExit):
+        fail("[m.onnx] a\x1b[2J\u202e\nb")
+    assert capsys.readouterr().err == "Error: [m.onnx] a\\x1b[2J\\u202e\nb\n"
+
+
+def test_ctrl_c_ends_with_130(saved, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dovetail.cli.models.arrays_of", stop)
+    assert "stopped by Ctrl-C" in run(saved, "--random", "b=1", code=130)
 
 
 class Poor(PythonDevice):

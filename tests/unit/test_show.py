@@ -104,6 +104,14 @@ def test_verify(saved):
     assert "[embed.dvt] tensors are not those that were saved: w0" in run(saved, "--verify", code=1)
 
 
+def test_a_page_replaces_no_file_of_the_program(saved, tmp_path):
+    before = saved.read_bytes()
+    (tmp_path / "link.html").symlink_to(saved)
+    for page in (saved, tmp_path / "link.html"):
+        assert "would replace a file of the program" in run(saved, "--html", page, code=2)
+    assert saved.read_bytes() == before
+
+
 def test_files_that_cannot_be_opened(tmp_path, saved):
     assert "no such file" in run(tmp_path / "gone.dvt", code=1)
     header, data = parts(saved)

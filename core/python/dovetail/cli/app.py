@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 import dovetail as dovetail_package
+from dovetail.cli.output import INTERRUPTED, fail
 from dovetail.entry_points.settings import VARIABLES
 
 PACKAGE = Path(str(dovetail_package.__file__)).parent
@@ -50,6 +51,12 @@ class Commands(click.Group):
             if point.name == name:
                 return _foreign(name, point)
         return _absent(name, ELSEWHERE[name]) if name in ELSEWHERE else None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # click would end with 1
+            fail("stopped by Ctrl-C", INTERRUPTED)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import itertools
 import json
 import os
 import shutil
@@ -53,7 +55,7 @@ def command(
     opened = models.model_on(model, device)
     if opened.program is None:
         fail(f"[{model.name}] is no single program, so it cannot be built; dovetail run runs it")
-    shapes = [_shapes(opened, models.sizes_of(text)) for text in sizes] or [_found(opened)]
+    shapes = [_shapes(opened, models.sizes_of(text, "--sizes")) for text in sizes] or [_found(opened)]
     is_own = target in (None, _machine())
     try:
         manifest = _build(opened, device, folder, shapes, numerics, target or _machine(), is_own, not no_code)
@@ -80,11 +82,12 @@ def _build(
     """Writes the folder, whole or not at all, and returns its manifest."""
     from dovetail import _core
 
+    folder = folder.resolve()  # a link stays, and the folder that it names is replaced
     folder.parent.mkdir(parents=True, exist_ok=True)
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise ValueError(f"{folder} is there, and is no folder that `dovetail build` made; name another one")
     _core.record_images()
-    draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    draft = Path(tempfile.mkdtemp(prefix=_hidden(folder), dir=folder.parent))
     try:
         program = model.program._core.lowered(device, shapes[0], True, numerics == "eager")
         program.save(draft / PROGRAM, True)
@@ -104,13 +107,36 @@ def _build(
             ]
         draft.chmod(0o755)
         (draft / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
-        if folder.exists():
-            shutil.rmtree(folder)
-        draft.rename(folder)
+        _replace(folder, draft)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
     return manifest
+
+
+def _replace(folder: Path, draft: Path) -> None:
+    """Puts the draft in the folder's place. The one that was there is moved away whole, never emptied in place:
+    an interrupt leaves one of the two, and builds at the same time each leave a whole folder."""
+    with tempfile.TemporaryDirectory(prefix=_hidden(folder), dir=folder.parent, ignore_cleanup_errors=True) as away:
+        for attempt in itertools.count():
+            former = Path(away, str(attempt))
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    folder.rename(former)
+                draft.rename(folder)
+                return
+            except OSError as error:  # another build has put its own there meanwhile
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            finally:
+                if former.exists() and not folder.exists():
+                    with contextlib.suppress(OSError):  # another build was faster
+                        former.rename(folder)
+
+
+def _hidden(folder: Path) -> str:
+    """How names of what is only there during a build begin."""
+    return f".{folder.name[:50]}."
 
 
 def _manifest(device: Any, shapes: Sequence[Any], numerics: str, target: str) -> dict[str, Any]:
@@ -146,7 +172,8 @@ def _run(program: Any, device: Any, shapes: Sequence[Any]) -> None:
 
 
 def _shapes(model: models.Model, sizes: dict[str, int]) -> list[list[int]]:
-    """The shapes of the inputs for sizes by name."""
+    """The shapes of the inputs for sizes by name. Ends the command for a name that no input has."""
+    models.expect_sizes(model, sizes, "--sizes")
     return [list(models.shape_of(port, sizes)) for port in model.inputs]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,13 +91,17 @@ def arrays_of(
     for name in given:
         if name not in names:
             fail(f"there is no input {name!r}: expected one of {', '.join(names)}")
+    expect_sizes(model, sizes, "--random")
     rng = np.random.default_rng(seed)
     arrays = {}
     for port in model.inputs:
         if port.name in given:
-            arrays[port.name] = _read(given[port.name])
+            arrays[port.name] = _read(given[port.name], port.dtype)
         elif random:
-            arrays[port.name] = _random(rng, port, sizes)
+            try:
+                arrays[port.name] = _random(rng, port, sizes)
+            except (MemoryError, ValueError) as error:
+                fail(f"--random: input {port.name!r} of shape {shape_of(port, sizes)} cannot be made: {error}")
         else:
             fail(
                 f"input {port.name!r} is missing: give --input {port.name}=file.npy, or --random {_sizes_of(port)}"
@@ -104,13 +109,19 @@ def arrays_of(
     return arrays
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, dtype: str) -> Any:
+    """The array of a .npy file. What NumPy saves as bytes without a meaning, as bfloat16, has the input's dtype."""
     import numpy as np
 
     try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError, SyntaxError, MemoryError) as error:
         fail(f"{path} cannot be read: {error}")
+    if not isinstance(array, np.ndarray):
+        fail(f"{path} is an archive of arrays: expected one array, as numpy.save writes it")
+    meant = np.dtype(_numpy_dtype(dtype)) if dtype in _dtype_names() else array.dtype
+    is_bytes = array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == meant.itemsize
+    return array.view(meant) if is_bytes else array
 
 
 def names_of(port: Any) -> list[str]:
@@ -150,19 +161,35 @@ def _random(rng: Any, port: Any, sizes: dict[str, int]) -> Any:
     )
 
 
+def expect_sizes(model: Model, sizes: dict[str, int], option: str) -> None:
+    """Ends the command for a size of a name that no input has."""
+    names = list(dict.fromkeys(name for port in model.inputs for name in names_of(port)))
+    for name in sizes:
+        if name not in names:
+            fail(f"{option}: no input has an open size {name!r}: expected some of {', '.join(names) or 'none'}", 2)
+
+
+def _dtype_names() -> Any:
+    from dovetail.schema import dtypes
+
+    return dtypes.by_name
+
+
 def _numpy_dtype(name: str) -> Any:
     from dovetail.schema import dtypes
 
     return dtypes.by_name[name].numpy
 
 
-def sizes_of(text: str) -> dict[str, int]:
+def sizes_of(text: str, option: str = "--random") -> dict[str, int]:
     """b=1,t=16. Ends the command where it is something else."""
     sizes = {}
     for part in filter(None, text.split(",")):
         name, _, number = part.partition("=")
-        if not name or not number.isdigit():
-            fail(f"--random: expected name=size with commas between them, as b=1,t=16, got {part!r}", 2)
+        if not name or not re.fullmatch("[0-9]{1,18}", number):
+            fail(f"{option}: expected name=size with commas between them, as b=1,t=16, got {part[:80]!r}", 2)
+        if sizes.get(name, int(number)) != int(number):
+            fail(f"{option}: two sizes of {name!r}: {sizes[name]} and {number}; name it once", 2)
         sizes[name] = int(number)
     return sizes
 

@@ -26,7 +26,9 @@ Style = Callable[[str], str]
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
-    click.echo(f"Error: {message}", err=True)
+    from dovetail.cli.program_view import printable  # which uses this module
+
+    click.echo("\n".join(map(printable, f"Error: {message}".split("\n"))), err=True)  # names in it are of a file
     raise SystemExit(code)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-9, "complex128": 1
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="A .npy file for an input; repeat it.")
 @click.option("--random", "sizes", metavar="NAME=SIZE,...",
               help="Random inputs where no file is given; sizes by name, as b=1,t=16, or \"\".")  # fmt: skip
-@click.option("--seed", default=0, show_default=True, help="Of the random inputs.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random inputs.")
 @click.option("--compare", metavar="PEER", help="onnxruntime, or a device: compare the results with its own.")
 @click.option("--tolerance", type=float, help="Largest error, relative to the largest element. Default: by dtype.")
 @click.option("--save-outputs", "folder", type=click.Path(path_type=Path), metavar="FOLDER",
@@ -95,7 +97,8 @@ def _run(model: models.Model, device: Any, arrays: dict[str, Any]) -> tuple[dict
         given = {name: dovetail.asarray(x, device=device) for name, x in arrays.items()}
         results = {name: _numpy(x) for name, x in model.run(given).items()}
     except (ValueError, TypeError, RuntimeError, IndexError, MemoryError) as error:
-        fail(f"[{model.path.name}] {error}")
+        place = f"[{model.path.name}]"
+        fail(str(error) if str(error).startswith(place) else f"{place} {error}")
     return results, time.perf_counter() - begin
 
 
@@ -122,15 +125,21 @@ def _save(folder: Path, results: dict[str, Any]) -> None:
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, x in results.items():
-            np.save(folder / f"{_file_name(name)}.npy", x, allow_pickle=False)
+        for name, x in zip(_file_names(results), results.values(), strict=True):
+            np.save(folder / f"{name}.npy", x, allow_pickle=False)
     except (OSError, ValueError) as error:
         fail(f"{folder}: {error}")
 
 
-def _file_name(name: str) -> str:
-    """A result's name as one part of a path."""
-    return re.sub(r"[^\w.-]", "_", name).lstrip(".") or "output"
+def _file_names(names: Iterable[str]) -> list[str]:
+    """Results' names as parts of paths, no two of them alike, where case does not count either."""
+    taken: dict[str, str] = {}
+    for name in names:
+        plain = (re.sub(r"[^\w.-]", "_", name).lstrip(".") or "output")[:100]
+        numbered = (f"{plain}_{i}" for i in itertools.count(1))
+        free = next(n for n in itertools.chain([plain], numbered) if n.lower() not in taken)
+        taken[free.lower()] = free
+    return list(taken.values())
 
 
 # ---- what is missing ---------------------------------------------------------------------------------------------
@@ -189,8 +198,9 @@ def _of_onnxruntime(path: Path, arrays: dict[str, Any], names: list[str]) -> lis
 
 
 def _of_device(name: str, path: Path, arrays: dict[str, Any]) -> list[Any]:
+    """Of a built folder the program alone: neither its packed weights nor its machine code, which are compared."""
     device = runtime.device(name)
-    return list(_run(models.model_on(path, device), device, arrays)[0].values())
+    return list(_run(models.model_on(models.program_file(path), device), device, arrays)[0].values())
 
 
 def _difference(name: str, got: Any, expected: Any, tolerance: float | None) -> dict[str, Any]:
@@ -217,16 +227,18 @@ def _difference(name: str, got: Any, expected: Any, tolerance: float | None) -> 
 
 
 def _print(report: dict[str, Any]) -> None:
+    from dovetail.cli.program_view import printable
+
     def range_of(x: dict[str, Any]) -> str:
         if "least" not in x:
             return ""
         odd = f", {x['not_finite']} not finite" if x["not_finite"] else ""
         return f"{x['least']:.6g} to {x['greatest']:.6g}{odd}"
 
-    rows = [[x["name"], x["dtype"], str(tuple(x["shape"])), range_of(x)] for x in report["results"]]
+    rows = [[printable(x["name"]), x["dtype"], str(tuple(x["shape"])), range_of(x)] for x in report["results"]]
     print_table(["result", "dtype", "shape", "values"], rows)
     for c in report.get("compared", ()):
-        click.echo(f"{c['name']}: {'equal enough' if c['ok'] else 'DIFFERENT'}: {c['why']}")
+        click.echo(f"{printable(c['name'])}: {'equal enough' if c['ok'] else 'DIFFERENT'}: {c['why']}")
     for f in report["fallbacks"]:
         click.echo(f"{f['op']} ran {f['calls']} times on another device than {f['device']}", err=True)
     click.echo(f"{report['seconds'] * 1e3:.1f} ms on {report['device']}, the first run's preparation included")

@@ -30,6 +30,9 @@ def command(file: Path, names: tuple[str, ...], verify: bool, page: Path | None,
     devices = [runtime.device(name).name for name in names] or [d["device"] for d in runtime.devices()]
     view = program_view.view_of(file, program, devices)
     if page:
+        for used in [program_file(file), *(program_file(file).parent / t.file for t in view.tensors if t.file)]:
+            if page.exists() and page.samefile(used):
+                fail(f"--html {page}: the page would replace a file of the program; name another one", 2)
         from dovetail.cli.program_page import render
 
         try:
@@ -43,7 +46,8 @@ def command(file: Path, names: tuple[str, ...], verify: bool, page: Path | None,
         for line in [f"{page}"] if page else program_view.text_of(view):
             click.echo(line)
         if checked:
-            click.echo(f"verified: {checked['tensors']} tensors of {human_bytes(checked['bytes'])}")
+            size = human_bytes(checked["bytes"]) if checked["bytes"] else "0 B"
+            click.echo(f"verified: {checked['tensors']} tensors of {size}")
             if checked["without_hash"]:
                 click.echo(f"not verified, as the file has no hash of them: {_names(checked['without_hash'])}")
     if checked and checked["wrong"]:

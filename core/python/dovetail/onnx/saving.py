@@ -13,6 +13,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from dovetail._program import Program
+from dovetail.onnx.model import Model
 from dovetail.onnx.reader import NEWEST
 from dovetail.onnx.values import number_of_dtype
 from dovetail.onnx.writer import File, Type, Writer
@@ -32,10 +33,15 @@ def save(program: Any, path: str | os.PathLike[str], *, opset: int = 21) -> None
     has no guards: of a program that was made for some sizes, the file is right for these alone. Arrays of more than
     2 GB in all go to a file next to it, path + ".data".
 
-    Raises NotImplementedError for what no ONNX op can express, ValueError for an opset that is not known.
+    Raises TypeError for what is no program, NotImplementedError for what no ONNX op can express, ValueError for
+    an opset that is not known.
     """
     if not isinstance(program, Program):
-        program = program.program  # of a Model
+        if not isinstance(program, Model):
+            raise TypeError(
+                f"[onnx.save] got {type(program).__name__}, expected a dovetail.Program or an onnx Model"
+            )
+        program = program.program
     if isinstance(opset, bool) or not isinstance(opset, int) or not _OLDEST <= opset <= NEWEST[""]:
         raise ValueError(f"[onnx.save] opset: got {opset!r}, expected {_OLDEST} to {NEWEST['']}")
     model = _model(program, opset)
