@@ -316,7 +316,8 @@ class Model:
                 raise Dynamic("it takes strings, which are on the host")
             return tuple(result_of(v) for n, v in results.items() if n not in left)
 
-        import_.__qualname__ = self._source.model.graph.name or self.name
+        name = self._source.model.graph.name  # bytes, where it is no UTF-8
+        import_.__qualname__ = name if isinstance(name, str) and name else self.name
         marks = {n: self._marks(n, values[n]) for n in arguments}
         try:
             program = exported(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -49,8 +50,14 @@ def save(program: Any, path: str | os.PathLike[str], *, opset: int = 21) -> None
     path = os.fspath(path)
     if big:
         onnx.save_model(model, path, save_as_external_data=True, location=os.path.basename(path) + ".data")
-    else:
-        onnx.save_model(model, path)
+        return
+    draft = f"{path}.{os.getpid()}.part"
+    try:  # a file that is there stays whole
+        onnx.save_model(model, draft, format="protobuf")
+        os.replace(draft, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)
 
 
 def _model(program: Program, opset: int) -> onnx.ModelProto:
