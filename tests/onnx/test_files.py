@@ -1,4 +1,4 @@
-"""Files of models: external data, versions, errors, and files that somebody made to do harm."""
+"""Files of models: external data, versions, errors, and files made to do harm."""
 
 import os
 import random

@@ -67,7 +67,7 @@ def test_a_call_that_the_library_has_no_decomposition_of(run, tmp_path):
     assert result is None and f"this library brings no decomposition for {PATTERN}" in error
     result, _ = run(saved(tmp_path / "m.dvt"))
     np.testing.assert_allclose(result, softmax(X), rtol=1e-6, atol=1e-7)
-    for shape in ((1,) * 7, (3, 2, 1, 1, 1, 2, 9)):  # sizes that nobody has tried
+    for shape in ((1,) * 7, (3, 2, 1, 1, 1, 2, 9)):  # sizes that were not tried
         x = np.random.default_rng(SEED).standard_normal(shape).astype(np.float32)
         np.testing.assert_allclose(run(tmp_path / "m.dvt", x)[0], softmax(x), rtol=1e-6, atol=1e-7)
 

@@ -181,7 +181,7 @@ std::vector<Tensor> RunnableProgram::run(Device* wanted, std::vector<Tensor> in,
     for (const TensorType& t : types) results.push_back(&t);
     check_given("program", given, results.data(), results.size(), device);
   }
-  const BroughtDecompositions brought(*program_);  // a while_loop may come to sizes that nobody has seen
+  const BroughtDecompositions brought(*program_);  // a while_loop may come to new sizes
   std::vector<Tensor> results = replay(*e, std::move(in), given);
   if (given) {
     std::vector<Tensor*> made;

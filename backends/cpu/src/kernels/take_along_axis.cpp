@@ -28,9 +28,8 @@ template <bool wrap, class T>
 DOVETAIL_CPU_INLINE void take_valid(const T* x, int64_t x_step, int64_t stride, const int64_t* index,
                                     int64_t index_step, int64_t size, int64_t n, T* out) {
   for (int64_t i = 0; i < n; ++i) {
-    int64_t k = index[i * index_step];
-    if constexpr (wrap) k += size & (k >> 63);
-    out[i] = x[i * x_step + k * stride];
+    const int64_t k = index[i * index_step];
+    out[i] = x[i * x_step + (wrap ? wrapped(k, size) : k) * stride];
   }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -26,10 +27,18 @@ Style = Callable[[str], str]
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
-    from dovetail.cli.program_view import printable  # which uses this module
-
     click.echo("\n".join(map(printable, f"Error: {message}".split("\n"))), err=True)  # names in it are of a file
     raise SystemExit(code)
+
+
+def printable(text: str) -> str:
+    """Text of a file for a terminal or a page: what moves the cursor or turns the direction is spelled out."""
+    return "".join(c if not unicodedata.category(c).startswith("C") else _escaped(c) for c in text)
+
+
+def _escaped(c: str) -> str:
+    code = ord(c)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
 
 
 def print_json(data: Any) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 CHARACTER, HEIGHT, GAP, ROW = 7.8, 26, 14, 60  # pixels
 MOST_BULGE = 180.0  # pixels that a long edge may swing aside
-MOST_NODES = 3000  # a larger graph is not drawn: nobody could read it
+MOST_NODES = 3000  # a larger graph is not drawn: it could not be read
 
 
 class Box(NamedTuple):

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 import dovetail
-from dovetail.cli.output import human_bytes
+from dovetail.cli.output import human_bytes, printable
 from dovetail.cli.program_graph import MOST_NODES, Box, svg
-from dovetail.cli.program_view import WAYS, View, printable, summary, ways_of_op
+from dovetail.cli.program_view import WAYS, View, summary, ways_of_op
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2024; --soft: #5a6169; --paper: #fff; --line: #d5d9de; --edge: #8a929b;

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dovetail._program import Program
 from dovetail._program_text import Listing, Row
-from dovetail.cli.output import human_bytes
+from dovetail.cli.output import human_bytes, printable
 from dovetail.schema import dtypes
 
 WAYS = ("kernel", "decomposition", "core", "control", "missing")  # how a device runs a node
@@ -90,16 +89,6 @@ def _tensor(name: str, entry: dict[str, Any]) -> Tensor:
 
 
 # ---- text --------------------------------------------------------------------------------------------------------
-
-
-def printable(text: str) -> str:
-    """Text of a file for a terminal or a page: what moves the cursor or turns the direction is spelled out."""
-    return "".join(c if not unicodedata.category(c).startswith("C") else _escaped(c) for c in text)
-
-
-def _escaped(c: str) -> str:
-    code = ord(c)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"
 
 
 def counted(n: int, noun: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from dovetail.cli import models, runtime
-from dovetail.cli.output import device_option, fail, json_option, print_json, print_table
+from dovetail.cli.output import device_option, fail, json_option, print_json, print_table, printable
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-9, "complex128": 1e-9}  # others: 1e-4
 
@@ -165,7 +165,6 @@ def _list_missing(path: Path, device: Any, as_json: bool) -> None:
     if as_json:
         print_json([{"node": row.call, "where": row.where, "missing": why} for row, why in missing])
     elif missing:
-        printable = program_view.printable
         print_table(
             ["node", "line", "missing"],
             [[printable(r.call), printable(r.where), printable(why)] for r, why in missing],
@@ -227,8 +226,6 @@ def _difference(name: str, got: Any, expected: Any, tolerance: float | None) -> 
 
 
 def _print(report: dict[str, Any]) -> None:
-    from dovetail.cli.program_view import printable
-
     def range_of(x: dict[str, Any]) -> str:
         if "least" not in x:
             return ""

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dovetail.cli import runtime
-from dovetail.cli.output import fail, human_bytes, json_option, print_json
+from dovetail.cli.output import fail, human_bytes, json_option, print_json, printable
 
 
 @click.command("show", short_help="What is in a .dvt file: the graph, its sizes, and how devices run it.")
@@ -80,6 +80,4 @@ def _verified(file: Path) -> dict[str, Any]:
 
 
 def _names(names: list[str]) -> str:
-    from dovetail.cli.program_view import printable
-
     return printable(", ".join(names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -6,7 +6,7 @@
 
 namespace dovetail::platform {
 // A group of the system has up to 64 processors. The mask is that of the process's own group, and leaves nothing
-// out unless somebody has set it.
+// out unless it has been set.
 uint32_t cpu_count() {
   DWORD_PTR ours = 0, all = 0;
   if (!GetProcessAffinityMask(GetCurrentProcess(), &ours, &all)) ours = all = 0;
