@@ -109,6 +109,9 @@ def samples(op: str, t: list[np.dtype], out: np.dtype) -> Iterator[Sample]:
         yield Sample([x], (5, 70), [1])
     elif op == "layer_norm":
         yield Sample([x, some(t[1], (70,)), some(t[2], (70,))], (5, 70), [(70,), 1e-5])
+    elif op == "group_norm":
+        vectors = [some(u, (6,)) for u in t[1:3]]
+        yield Sample([some(t[0], (2, 6, 5, 7)), *vectors], (2, 6, 5, 7), [3, 1e-5])
     elif op == "batch_norm_train":
         for s in ((3, 11), (2, 5, 4, 7)):
             yield Sample([some(t[0], s), *(some(u, s[1:2]) for u in t[1:])], [s, s[1:2], s[1:2]], [1e-5])

@@ -85,6 +85,29 @@ def test_layer_norm(cpu, dtype):
 
 
 @floats
+def test_group_norm(cpu, dtype):
+    for shape, groups in [((2, 6, 5, 7), 3), ((3, 4), 2), ((1, 8, 70, 70), 2), ((2, 5, 33), 1), ((2, 5, 33), 5)]:
+        x = (rng.uniform(-2, 2, shape) + 3).astype(dtype)
+        w, b = rng.uniform(-2, 2, (2, shape[1])).astype(dtype)
+        rows = x.astype(np.longdouble).reshape(shape[0] * groups, -1)
+        middle = rows.mean(1, keepdims=True)
+        root = np.sqrt(((rows - middle) ** 2).mean(1, keepdims=True) + 1e-5)
+        y = (rows - middle) / root
+        size = (np.abs(y).max(1, keepdims=True) + np.abs(middle) / root + 0 * y).reshape(shape)
+        by_channel = (1, -1) + (1,) * (len(shape) - 2)
+        for weight, bias in [(None, None), (w, None), (None, b), (w, b)]:
+            want, scale = y.reshape(shape), size
+            if weight is not None:
+                wide = weight.astype("f8").reshape(by_channel)
+                want, scale = want * wide, scale * np.abs(wide)
+            if bias is not None:
+                wide = bias.astype("f8").reshape(by_channel)
+                want, scale = want + wide, scale + np.abs(wide)
+            got = cpu.run("group_norm", x, weight, bias, out=dtype, shape=shape, attrs=[groups, 1e-5])
+            assert_close(got, want, 4, scale)
+
+
+@floats
 def test_rms_norm(cpu, dtype):
     for shape, last in [((4, 65), 1), ((3, 4, 5), 2), ((2, 384), 1)]:
         x, norm = rng.uniform(-4, 4, shape).astype(dtype), shape[-last:]

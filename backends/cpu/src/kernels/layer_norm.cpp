@@ -1,7 +1,7 @@
 // layer_norm, rms_norm over the last axes, in two passes: the mean, then the mean square of the differences.
 #include <atomic>
 
-#include "simd/rows.hpp"
+#include "simd/moments.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
@@ -19,12 +19,8 @@ template <class T, bool centred>
 [[gnu::noinline]] void normalise(const Row<T>& r) {
   constexpr int64_t W = width<T>;
   const T* const x = r.x;
-  T mean = 0;
-  if constexpr (centred) mean = sum_of(x, r.n, T(0), [](V<T> v, int64_t, int64_t) { return v; }) / T(r.n);
-  const V<T> middle = mean;
-  const T square =
-      sum_of(x, r.n, mean, [=](V<T> v, int64_t, int64_t) { return (v - middle) * (v - middle); }) / T(r.n);
-  const V<T> root = std::sqrt(square + r.eps);
+  const Moments<T> m = moments<centred>(x, r.n, r.eps);
+  const V<T> middle = m.mean, root = m.root;
   int64_t i = 0;
   const auto result = [&](auto at) {
     V<T> y = (at(x) - middle) / root;  // a product with 1 / root would round twice

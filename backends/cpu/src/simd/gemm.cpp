@@ -68,21 +68,36 @@ struct Listed {
   DOVETAIL_CPU_INLINE const T* next() { return data + *offset++; }
 };
 
+// Where a product is stored.
+template <class T>
+struct Target {
+  T* at;
+  int64_t row;
+  bool add;                 // to what is there
+  const T* bias = nullptr;  // of the columns, in whole panels; the last term of the sums
+
+  Target from(int64_t i, int64_t j) const { return {at + i * row + j, row, add, bias ? bias + j : nullptr}; }
+};
+
 // Rows x Columns vectors of c in registers. They go through a buffer if only some of the columns are stored,
 // or if the rows of c map to the same cache lines.
 template <class T, int Rows, int Columns, class B>
-[[gnu::noinline]] void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, B b, T* c, int64_t c_row,
-                            int64_t columns, int64_t length, bool add) {
+[[gnu::noinline]] void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, B b, const Target<T>& c,
+                            int64_t columns, int64_t length) {
   constexpr int W = width<T>;
   T buffer[Rows][Columns * W];
-  const bool in_place = columns == Columns * W && (k <= length || c_row * int64_t(sizeof(T)) % 1024);
+  const bool in_place = columns == Columns * W && (k <= length || c.row * int64_t(sizeof(T)) % 1024);
   if (!in_place) {
     std::memset(buffer, 0, sizeof buffer);
-    if (add) copy_rows<Rows, Columns>(columns, c, c_row, &buffer[0][0], Columns * W);
+    if (c.add) copy_rows<Rows, Columns>(columns, c.at, c.row, &buffer[0][0], Columns * W);
   }
-  T* const to = in_place ? c : &buffer[0][0];
-  const int64_t to_row = in_place ? c_row : Columns * W;
-  add |= !in_place;
+  T* const to = in_place ? c.at : &buffer[0][0];
+  const int64_t to_row = in_place ? c.row : Columns * W;
+  bool add = c.add || !in_place;
+  if (in_place && c.add)  // read last
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+      for (int j = 0; j < Columns; ++j) __builtin_prefetch(to + r * to_row + j * W, 1);
   do {
     V<T> sum[Rows][Columns] = {};
     const int64_t run = least(k, length);
@@ -91,9 +106,14 @@ template <class T, int Rows, int Columns, class B>
       V<T> row[Columns];
 #pragma GCC unroll 8
       for (int j = 0; j < Columns; ++j) row[j].copy_from(from + j * W, stdx::element_aligned);
+      const T* four = a;  // rows: for 14 addresses, or distances, there are no registers
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
-        const V<T> x = a[r * a_row];
+        if (r && r % 4 == 0) {
+          four += 4 * a_row;
+          __asm__("" : "+r"(four));
+        }
+        const V<T> x = four[r % 4 * a_row];
 #pragma GCC unroll 8
         for (int j = 0; j < Columns; ++j) sum[r][j] += x * row[j];
       }
@@ -104,16 +124,17 @@ template <class T, int Rows, int Columns, class B>
       for (int j = 0; j < Columns; ++j) {
         T* const at = to + r * to_row + j * W;
         if (add) sum[r][j] += V<T>(at, stdx::element_aligned);
+        if (c.bias && k == run) sum[r][j] += V<T>(c.bias + j * W, stdx::element_aligned);
         sum[r][j].copy_to(at, stdx::element_aligned);
       }
     add = true;
     k -= run;
   } while (k);
-  if (!in_place) copy_rows<Rows, Columns>(columns, &buffer[0][0], Columns * W, c, c_row);
+  if (!in_place) copy_rows<Rows, Columns>(columns, &buffer[0][0], Columns * W, c.at, c.row);
 }
 
 template <class T, class B>
-using Tile = void (*)(int64_t, const T*, int64_t, int64_t, B, T*, int64_t, int64_t, int64_t, bool);
+using Tile = void (*)(int64_t, const T*, int64_t, int64_t, B, const Target<T>&, int64_t, int64_t);
 template <class T, class B, int Columns>
 inline constexpr Tile<T, B> tiles_of[14] = {
     tile<T, 1, Columns, B>,
@@ -180,22 +201,22 @@ DOVETAIL_CPU_INLINE bool is_wide(const Shifted<T>&) {
 }
 
 template <class T, class B>
-void multiply_blocks(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const B& b, T* c, int64_t c_row,
-                     int64_t length, bool add) {
+void multiply_blocks(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const B& b, const Target<T>& c,
+                     int64_t length) {
   using Rows = decltype(rows_of(b, 0, 0, 1));
   constexpr int P = panel<T>, Wide = sizeof(V<T>) == 64 ? 8 : 4;
   int64_t j = 0;
   if constexpr (!std::is_same_v<B, Weights<T>>)
     if (m == 1 && is_wide(b))  // reads longer runs of b's rows
       for (constexpr int64_t step = Wide * width<T>; j + step <= n; j += step)
-        tile<T, 1, Wide>(k, a.data, a.row, a.column, rows_of(b, j, 0, 1), c + j, c_row, step, length, add);
+        tile<T, 1, Wide>(k, a.data, a.row, a.column, rows_of(b, j, 0, 1), c.from(0, j), step, length);
   const int64_t blocks = (m + a.rows - 1) / a.rows;
   for (; j < n; j += P) {
     const int64_t columns = least<int64_t>(P, n - j);
     const Tile<T, Rows>* const tiles = columns > width<T> ? tiles_of<T, Rows, 2> : tiles_of<T, Rows, 1>;
     for (int64_t i = 0, block = 0; i < m; i += a.rows, ++block)
       tiles[least(a.rows, m - i) - 1](k, a.data + block * a.block, a.row, a.column, rows_of(b, j, block, blocks),
-                                      c + i * c_row + j, c_row, columns, length, add);
+                                      c.from(i, j), columns, length);
   }
 }
 
@@ -238,13 +259,13 @@ template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Panels<T>& b,
               T* c, int64_t c_row, bool add) {
   const int64_t rows = block_rows<T>(m);
-  multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, c, c_row, run_length<T>(k), add);
+  multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, {c, c_row, add}, run_length<T>(k));
 }
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Shifted<T>& b,
               T* c, int64_t c_row, bool add) {
   const int64_t rows = block_rows<T>(m);
-  multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, c, c_row, run_length<T>(k), add);
+  multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, {c, c_row, add}, run_length<T>(k));
 }
 
 template <class In>
@@ -281,7 +302,9 @@ class Job {
   static constexpr bool converts = !std::is_same_v<In, T>;
   static constexpr int P = panel<T>;
   static constexpr int64_t padding = 64 / sizeof(T);  // a line of the cache
-  static constexpr int64_t block_bytes = 128 << 10;   // of a, in the second cache
+  // Processors with vectors of 64 bytes have a second cache of a megabyte or more.
+  static constexpr bool large_cache = sizeof(V<T>) == 64;
+  static constexpr int64_t block_bytes = (large_cache ? 768 : 128) << 10;  // of a, in the second cache
 
  public:
   Job(const Product<In, Out>& p, bool bias_of_row) : p_(p), bias_of_row_(bias_of_row) {}
@@ -293,10 +316,10 @@ class Job {
     const bool few_rows = p_.m <= 2 * tile_rows<T>;
     direct_b_ = !converts && p_.b_column == 1 && (few_rows || (p_.m <= 32 && !aliases<T>(p_.b_row)) || p_.k <= 64);
     direct_c_ = std::is_same_v<Out, T> && p_.c_column == 1;
-    // A run of a panel of b stays in the first cache for all rows. Few rows read it once: more runs pass less often
-    // over c.
+    // A run of a panel of b stays in the first cache for all rows. More runs pass less often over c: few rows read
+    // them once, and a large second cache brings them as fast as they are used.
     length_ = run_length<T>(p_.k);
-    const int64_t step = few_rows ? 3 * length_ : length_;
+    const int64_t step = (large_cache ? 4 : few_rows ? 3 : 1) * length_;
     rows_ = block_rows<T>(p_.m);
     const int64_t blocks = block_bytes / (rows_ * step * int64_t(sizeof(T)));
     most_rows_ = rows_ * (blocks > 0 ? blocks : 1);
@@ -310,10 +333,11 @@ class Job {
     a_ = static_cast<T*>(direct_a_ ? nullptr : scratch(Scratch::operand_a, a_size));
     b_ = static_cast<T*>(b_columns ? scratch(Scratch::operand_b, size_packed(step, b_columns, P)) : nullptr);
     if (!c_ || (!direct_a_ && !a_) || (b_columns && !b_)) return false;
+    // Added last: each term of a sum that begins with a large bias would be rounded to the bias's digits.
+    if (p_.bias && !bias_of_row_ && !widen_bias()) return false;
     if (!p_.k) clear();
-    for (int64_t q = 0; q < p_.k; q += step) add_step(q, least(step, p_.k - q), q != 0);
-    // Last: each term of a sum that begins with a large bias would be rounded to the bias's digits.
-    if (p_.bias && !(bias_of_row_ ? add_to_rows() : add_to_columns())) return false;
+    for (int64_t q = 0; q < p_.k; q += step) add_step(q, least(step, p_.k - q));
+    if (p_.bias && bias_of_row_) add_to_rows();
     if (!direct_c_) finish();
     return true;
   }
@@ -323,28 +347,28 @@ class Job {
     return size_t(packed_size(k, n, width)) * sizeof(T);
   }
 
-  bool add_to_rows() {
+  void add_to_rows() {
     for (int64_t i = 0; i < p_.m; ++i) {
       const T bias = load(p_.bias[i]);
       for (int64_t j = 0; j < p_.n; ++j) c_[i * c_row_ + j] += bias;
     }
-    return true;
   }
-  bool add_to_columns() {
-    T* const bias = static_cast<T*>(scratch(Scratch::operand_b, size_t(p_.n) * sizeof(T)));  // b has been read
+  // The bias in whole panels, of the type in which sums are made.
+  bool widen_bias() {
+    T* const bias = static_cast<T*>(scratch(Scratch::partial_result, size_t((p_.n + P - 1) / P * P) * sizeof(T)));
     if (!bias) return false;
     for (int64_t j = 0; j < p_.n; ++j) bias[j] = load(p_.bias[j]);
-    for (int64_t i = 0; i < p_.m; ++i)
-      for (int64_t j = 0; j < p_.n; ++j) c_[i * c_row_ + j] += bias[j];
+    std::memset(bias + p_.n, 0, size_t((P - p_.n % P) % P) * sizeof(T));
+    bias_ = bias;
     return true;
   }
   void clear() {
     for (int64_t i = 0; i < p_.m; ++i)
-      for (int64_t j = 0; j < p_.n; ++j) c_[i * c_row_ + j] = 0;
+      for (int64_t j = 0; j < p_.n; ++j) c_[i * c_row_ + j] = bias_ ? bias_[j] : T(0);
   }
 
   // Adds columns [q, q + k) of a times the same rows of b.
-  void add_step(int64_t q, int64_t k, bool add) {
+  void add_step(int64_t q, int64_t k) {
     const In* const b = p_.b + q * p_.b_row;
     const bool in_place = !converts && direct_b_ && !p_.panels;
     const int64_t whole = in_place ? p_.n / P * P : 0;  // columns that are not packed
@@ -353,16 +377,16 @@ class Job {
     for (int64_t i = 0; i < p_.m; i += most_rows_) {
       const int64_t m = least(most_rows_, p_.m - i);
       const Blocks<T> blocks = rows_of_a(i, m, q, k);
-      T* const c = c_ + i * c_row_;
+      const Target<T> c{c_ + i * c_row_, c_row_, q != 0, q + k == p_.k ? bias_ : nullptr};
       if constexpr (!converts)
-        if (whole) multiply_blocks<T>(m, whole, k, blocks, Panels<T>{b, P, p_.b_row}, c, c_row_, length_, add);
+        if (whole) multiply_blocks<T>(m, whole, k, blocks, Panels<T>{b, P, p_.b_row}, c, length_);
       if constexpr (std::is_same_v<In, float>)
         if (p_.panels) {
           const Weights<T> weights{{p_.panels + q * P, p_.k * P, P}, p_.n, k};
-          multiply_blocks<T>(m, p_.n, k, blocks, weights, c, c_row_, length_, add);
+          multiply_blocks<T>(m, p_.n, k, blocks, weights, c, length_);
           continue;
         }
-      if (whole < p_.n) multiply_blocks<T>(m, p_.n - whole, k, blocks, packed, c + whole, c_row_, length_, add);
+      if (whole < p_.n) multiply_blocks<T>(m, p_.n - whole, k, blocks, packed, c.from(0, whole), length_);
     }
   }
 
@@ -395,6 +419,7 @@ class Job {
   int64_t rows_ = 0, most_rows_ = 0;  // of a block, of a that are packed at a time
   int64_t c_row_ = 0, length_ = 1;    // of a run
   T *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
+  const T* bias_ = nullptr;
 };
 
 // Whether vectors along m are better. They need the operand along m in panels and the others in place.
