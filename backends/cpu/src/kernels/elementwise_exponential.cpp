@@ -15,7 +15,11 @@ DOVETAIL_CPU_FUNCTION(Exp, V, math::exp(x));
 DOVETAIL_CPU_FUNCTION(Log, V, math::log(x));
 DOVETAIL_CPU_FUNCTION(Sqrt, V, math::stdx::sqrt(x));
 DOVETAIL_CPU_FUNCTION(Rsqrt, V, 1 / math::stdx::sqrt(x));
+#if defined(__AVX512F__)
+DOVETAIL_CPU_FUNCTION(Tanh, V, math::tanh(x));
+#else
 DOVETAIL_CPU_FUNCTION(Tanh, wide::D, wide::tanh(x));
+#endif
 DOVETAIL_CPU_FUNCTION(Erf, V, math::erf(x));
 DOVETAIL_CPU_FUNCTION(Sigmoid, V, math::sigmoid(x));
 DOVETAIL_CPU_FUNCTION(Silu, V, math::silu(x));
@@ -87,7 +91,7 @@ void DOVETAIL_CPU_ROWS(Table& t) {
   add<Log, ::log>(t, "dvt.log");
   add<Sqrt, square_root>(t, "dvt.sqrt");
   add<Rsqrt, rsqrt>(t, "dvt.rsqrt");
-  add<Tanh, ::tanh, wide::D>(t, "dvt.tanh");
+  add<Tanh, ::tanh, decltype(Tanh()({}))>(t, "dvt.tanh");
   add<Erf, ::erf>(t, "dvt.erf");
   add<Sigmoid, sigmoid>(t, "dvt.sigmoid");
   add<Silu, silu>(t, "dvt.silu");

@@ -71,8 +71,13 @@ DOVETAIL_CPU_INLINE typename VectorOf<N>::Floats load_floats(const bf16* from) {
   typename VectorOf<N>::Halves x;
   std::memcpy(&x, from, sizeof x);
   typename VectorOf<N>::Bits bits;
-#if defined(__AVX2__)  // GCC converts the halves of the vector on their own
-  if constexpr (N == 8) bits = bit_cast<typename VectorOf<N>::Bits>(_mm256_cvtepu16_epi32(bit_cast<__m128i>(x)));
+#if defined(__AVX512F__)  // GCC converts the halves of a vector on their own
+  if constexpr (N == 16) bits = bit_cast<typename VectorOf<N>::Bits>(_mm512_cvtepu16_epi32(bit_cast<__m256i>(x)));
+  else
+#endif
+#if defined(__AVX2__)
+      if constexpr (N == 8)
+    bits = bit_cast<typename VectorOf<N>::Bits>(_mm256_cvtepu16_epi32(bit_cast<__m128i>(x)));
   else
 #endif
     bits = __builtin_convertvector(x, typename VectorOf<N>::Bits);
@@ -100,13 +105,17 @@ DOVETAIL_CPU_INLINE void store_floats(typename VectorOf<N>::Floats x, bf16* to) 
   const auto bits = bit_cast<typename VectorOf<N>::Bits>(x);
   const auto kept = (x == x ? bits + 0x7FFF + (bits << 15 >> 31) : bits | 0x400000) >> 16;
   Halves y;
-#if defined(__AVX2__)  // which GCC does not know to hold 16 bits
-  if constexpr (N == 8) {
-    const auto wide = bit_cast<__m256i>(kept);
-    y = bit_cast<Halves>(_mm_packus_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1)));
-  } else
+#if defined(__AVX512F__)
+  if constexpr (N == 16) y = bit_cast<Halves>(_mm512_cvtepi32_epi16(bit_cast<__m512i>(kept)));
+  else
 #endif
-    y = __builtin_convertvector(kept, Halves);
+#if defined(__AVX2__)  // which GCC does not know to hold 16 bits
+    if constexpr (N == 8) {
+      const auto wide = bit_cast<__m256i>(kept);
+      y = bit_cast<Halves>(_mm_packus_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1)));
+    } else
+#endif
+      y = __builtin_convertvector(kept, Halves);
   std::memcpy(to, &y, sizeof y);
 }
 template <int N>

@@ -5,6 +5,9 @@
 #include "simd/math.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::math {
+// One vector of floats, in a register.
+typedef float Floats __attribute__((vector_size(sizeof(V))));
+
 // X is the vector type in which F computes: V, or Wide, which computes in double.
 template <class F, class X>
 void vector_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
@@ -31,10 +34,8 @@ void vector_stored_loop(const void* const* in, const int64_t*, void* out, int64_
   for (int64_t i = 0; i < n; i += width) {
     const bool partial = n - i < width;
     if (partial) std::memcpy(part, x + i, size_t(n - i) * sizeof(H));
-    alignas(64) float lanes[width];
-    store_floats<width>(load_floats<width>(partial ? part : x + i), lanes);
-    F()(V(lanes, stdx::vector_aligned)).copy_to(lanes, stdx::vector_aligned);
-    store_floats<width>(load_floats<width>(lanes), partial ? part : y + i);
+    const auto floats = load_floats<width>(partial ? part : x + i);
+    store_floats<width>(bits<Floats>(F()(from_bits(floats))), partial ? part : y + i);
     if (partial) std::memcpy(y + i, part, size_t(n - i) * sizeof(H));
   }
 }
@@ -67,8 +68,6 @@ void vector_loop2(const void* const* in, const int64_t* step, void* out, int64_t
   }
 }
 
-// One vector of floats, in a register.
-typedef float Floats __attribute__((vector_size(sizeof(V))));
 template <class F, class X, class... Given>
 Floats of_vector(Given... given) {
   constexpr int64_t w = X::size();

@@ -6,6 +6,18 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA::rows {
 // The largest terms are exactly 1. They are counted, and the rest is summed separately, which preserves its
 // digits.
 
+// y / divisor by Newton's method, whose remainder rounds as a division does and takes a quarter of its time. The
+// divisor is finite and at least 1.
+template <class T>
+DOVETAIL_CPU_INLINE void divide_row(T* y, int64_t n, T divisor) {
+  const V<T> by = divisor, inverse = 1 / divisor;
+  for (int64_t i = 0; i < n; i += width<T>) {
+    const int64_t count = n - i < width<T> ? n - i : width<T>;
+    const V<T> x = part(y, i, count), quotient = x * inverse;
+    put(quotient + (x - quotient * by) * inverse, y, i, count);
+  }
+}
+
 // y may be x.
 template <class T, bool logarithm>
 [[gnu::noinline]] void softmax_row(const T* x, T* y, int64_t n) {
@@ -24,6 +36,7 @@ template <class T, bool logarithm>
     const T log_sum = std::log(sum);
     for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - top) - log_sum;
   } else {
+    if (sum - sum == 0) return divide_row(y, n, sum);
     for (int64_t i = 0; i < n; ++i) y[i] /= sum;
   }
 }

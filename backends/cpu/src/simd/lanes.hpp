@@ -1,0 +1,58 @@
+// A vector of floats, its bits, and what elementary functions of it are made of.
+#pragma once
+#include <cstring>
+#include <experimental/simd>
+
+#include "kernel.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA::math {
+namespace stdx = std::experimental;
+using V = stdx::native_simd<float>;
+using I = stdx::rebind_simd_t<int32_t, V>;
+using U = stdx::rebind_simd_t<uint32_t, V>;
+using Mask = V::mask_type;
+static_assert(V::size() == I::size() && V::size() == U::size());
+constexpr int64_t width = V::size();
+constexpr float infinity = __builtin_inff();
+
+template <class To = U>
+DOVETAIL_CPU_INLINE To bits(V x) {
+  To i;
+  std::memcpy(static_cast<void*>(&i), &x, sizeof i);
+  return i;
+}
+template <class From>
+DOVETAIL_CPU_INLINE V from_bits(From i) {
+  V x;
+  static_assert(sizeof i == sizeof x);
+  std::memcpy(static_cast<void*>(&x), &i, sizeof x);
+  return x;
+}
+DOVETAIL_CPU_INLINE V select(Mask m, V a, V b) {
+  stdx::where(m, b) = a;
+  return b;
+}
+DOVETAIL_CPU_INLINE V abs(V x) { return from_bits(bits(x) & 0x7fffffffu); }
+DOVETAIL_CPU_INLINE V copysign(V magnitude, V sign) {
+  return from_bits((bits(magnitude) & 0x7fffffffu) | (bits(sign) & 0x80000000u));
+}
+DOVETAIL_CPU_INLINE Mask is_nan(V x) { return x != x; }
+
+// c[0] + c[1] x + c[2] x^2 + ...
+template <size_t k = 0, class X, size_t n, class C>
+DOVETAIL_CPU_INLINE X polynomial(X x, const C (&c)[n]) {
+  if constexpr (k + 1 == n) return X(c[k]);
+  else return polynomial<k + 1>(x, c) * x + c[k];
+}
+
+// y * 2^n for |n| <= 250, rounded once if the result is subnormal.
+DOVETAIL_CPU_INLINE V scale(V y, V n) {
+#if defined(__AVX512F__)
+  return V(_mm512_scalef_ps(static_cast<__m512>(y), static_cast<__m512>(n)));
+#else
+  const I k = stdx::static_simd_cast<I>(n), half = k >> 1;
+  return y * from_bits((half + 127) << 23) * from_bits((k - half + 127) << 23);
+#endif
+}
+DOVETAIL_CPU_INLINE V clamp(V x, float low, float high) { return stdx::min(stdx::max(V(low), x), V(high)); }
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::math
