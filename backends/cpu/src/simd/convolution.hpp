@@ -58,6 +58,7 @@ struct Planes {
         size(h.size * w.size),
         of_channel(size * h.planes * w.planes) {}
 
+  // Copies the elements of x; the places of the padding must be 0 already.
   template <class In>
   void copy(const Windows& c, const In* x, int64_t channels, gemm::Accumulator<In>* out) const {
     for (int64_t channel = 0; channel < channels; ++channel, x += c.channel_stride)
@@ -78,12 +79,10 @@ struct Planes {
   void copy_plane(const Windows& c, const In* x, int64_t of_h, int64_t of_w, gemm::Accumulator<In>* out) const {
     int64_t top, bottom, from, to;
     h.within(of_h, top, bottom), w.within(of_w, from, to);
-    const int64_t at = w.place(of_w, 0) * c.w.stride, step = c.w.step * c.w.stride;
-    for (int64_t i = 0; i < h.size; ++i, out += w.size) {
-      const bool inside = i >= top && i < bottom;
-      copy_line(x + (inside ? h.place(of_h, i) * c.h.stride : 0) + at, step, inside ? from : w.size,
-                inside ? to : w.size, w.size, out);
-    }
+    const int64_t step = c.w.step * c.w.stride;
+    for (int64_t i = top; i < bottom; ++i)
+      copy_line(x + h.place(of_h, i) * c.h.stride + w.place(of_w, from) * c.w.stride, step, to - from,
+                out + i * w.size + from);
   }
 };
 
@@ -121,29 +120,32 @@ bool convolve_block(const Windows& c, const Operands<In>& t, const Block& b) {
   const Planes planes(c, b);
   const int64_t places = c.h.kernel * c.w.kernel, channels = channels_at_once<T>(c, planes),
                 taps = channels * places;
-  const int64_t pixels = (b.rows - 1) * planes.w.size + b.columns, sums_row = round_up(pixels, P) + line,
-                weight_row = round_up(taps, line) + line;
+  const int64_t pixels = (b.rows - 1) * planes.w.size + b.columns, sums_row = round_up(pixels, P) + line;
+  // Rows that map to the same cache lines are copied.
+  const bool in_place = std::is_same_v<In, T> && c.taps * int64_t(sizeof(T)) % 4096;
+  const int64_t weight_row = in_place ? c.taps : round_up(taps, line) + line;
   const auto memory = [](Scratch purpose, int64_t n) {
     return static_cast<T*>(scratch(purpose, size_t(n) * sizeof(T)));
   };
   T* const copies = memory(Scratch::operand_b, channels * planes.of_channel + 8 * P);
-  T* const weights = memory(Scratch::operand_a, b.outputs * weight_row);
+  T* const weights = memory(Scratch::operand_a, in_place ? 0 : b.outputs * weight_row);
   T* const sums = memory(Scratch::result, b.outputs * sums_row);
   auto* const offset = static_cast<int64_t*>(scratch(Scratch::kernel, size_t(taps) * sizeof(int64_t)));
   if (!copies || !weights || !sums || !offset) return false;
   planes.list(c, channels, offset);
-  for (int64_t i = 0; i < 8 * P; ++i) copies[channels * planes.of_channel + i] = 0;
+  std::memset(copies, 0, size_t(channels * planes.of_channel + 8 * P) * sizeof(T));
 
   const int64_t output = b.group * c.outputs + b.output;
   const In* const x = t.x + b.image * c.image_stride + b.group * c.channels * c.channel_stride;
   for (int64_t first = 0; first < c.channels; first += channels) {
     const int64_t n = least(channels, c.channels - first), k = n * places;
     planes.copy(c, x + first * c.channel_stride, n, copies);
-    for (int64_t o = 0; o < b.outputs; ++o)
-      for (int64_t q = 0; q < k; ++q)
-        weights[o * weight_row + q] = gemm::load(t.weight[(output + o) * c.taps + first * places + q]);
-    gemm::multiply<T>(b.outputs, pixels, k, weights, weight_row, 1, gemm::Shifted<T>{copies, offset}, sums,
-                      sums_row, first != 0);
+    const In* const from = t.weight + output * c.taps + first * places;
+    for (int64_t o = 0; o < (in_place ? 0 : b.outputs); ++o)
+      for (int64_t q = 0; q < k; ++q) weights[o * weight_row + q] = gemm::load(from[o * c.taps + q]);
+    const T* const a = in_place ? reinterpret_cast<const T*>(from) : weights;
+    gemm::multiply<T>(b.outputs, pixels, k, a, weight_row, 1, gemm::Shifted<T>{copies, offset}, sums, sums_row,
+                      first != 0);
   }
   put_block(c, b, sums, sums_row, planes.w.size, t.bias ? t.bias + output : nullptr,
             t.y + (b.image * c.groups * c.outputs + output) * c.pixels + b.row * c.w.out + b.column);

@@ -42,20 +42,36 @@ struct Windows {
   }
 };
 
+// n pixels, `step` apart.
+template <class In>
+DOVETAIL_CPU_INLINE void copy_line(const In* x, int64_t step, int64_t n, gemm::Accumulator<In>* out) {
+  if (step != 1) {
+    for (int64_t q = 0; q < n; ++q) out[q] = gemm::load(x[q * step]);
+    return;
+  }
+  constexpr int64_t P = gemm::panel<gemm::Accumulator<In>>, W = 4;
+  int64_t q = 0;
+  for (; q + P <= n; q += P)
+    for (int i = 0; i < P; ++i) out[q + i] = gemm::load(x[q + i]);
+  if (q == n) return;
+  if (n < W) {
+    for (; q < n; ++q) out[q] = gemm::load(x[q]);
+    return;
+  }
+  for (;; q += W) {  // the last ones overlap
+    if (q > n - W) q = n - W;
+    if constexpr (std::is_same_v<In, gemm::Accumulator<In>>) std::memcpy(out + q, x + q, W * sizeof(In));
+    else
+      for (int i = 0; i < W; ++i) out[q + i] = gemm::load(x[q + i]);
+    if (q == n - W) return;
+  }
+}
 // A row of `n` pixels from `x`, zero before a and from b on.
 template <class In>
 DOVETAIL_CPU_INLINE void copy_line(const In* x, int64_t step, int64_t a, int64_t b, int64_t n,
                                    gemm::Accumulator<In>* out) {
-  constexpr int P = gemm::panel<gemm::Accumulator<In>>;
-  if (step == 1 && a == 0 && b == P && n == P) {
-    for (int q = 0; q < P; ++q) out[q] = gemm::load(x[q]);
-    return;
-  }
   for (int64_t q = 0; q < a; ++q) out[q] = 0;
-  if (step == 1)
-    for (int64_t q = a; q < b; ++q) out[q] = gemm::load(x[q]);
-  else
-    for (int64_t q = a; q < b; ++q) out[q] = gemm::load(x[q * step]);
+  if (a < b) copy_line(x + a * step, step, b - a, out + a);
   for (int64_t q = b; q < n; ++q) out[q] = 0;
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA
