@@ -40,7 +40,9 @@ Cut cut(const Batched& p, int64_t row_step, int64_t column_step) {
   const int64_t threads = int64_t(dvt::host->num_threads(dvt::host));
   const double work = double(p.m) * double(p.n) * double(p.k) * double(p.matrices);
   const double most = work / worthwhile;
-  const int64_t wanted = threads == 1 || most < 2 ? 1 : most < double(8 * threads) ? threads : 4 * threads;
+  // Some more than threads, for those that are held up; few rows read b in long pieces.
+  const int64_t many = p.m <= 4 ? 2 * threads : 4 * threads;
+  const int64_t wanted = threads == 1 || most < 2 ? 1 : most < double(8 * threads) ? threads : many;
   Cut c{p.m, p.n, 1, p.matrices};
   const auto count = [&] { return p.matrices * (divide_up(p.m, c.rows) * divide_up(p.n, c.columns)); };
   // The bounds keep a tile's scratch memory small; for few rows, what is read at once is long.

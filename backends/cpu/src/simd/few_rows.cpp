@@ -89,13 +89,14 @@ void add_rows(const Product<In, Out>& p, int64_t i) {
             a[r][s] = q + s < end ? load(p.a[(i + r) * p.a_row + (q + s) * p.a_column]) : T(0);
         }
         const int whole = q + at_once <= end ? at_once : int(end - q);
+        const int64_t next = q + 2 * at_once <= p.k ? at_once * p.b_row : 0;  // rows, in the second cache by then
         int64_t t = 0;
         if (whole == at_once)
           for (; t + W <= n; t += W) {
             Vector x[at_once];
 #pragma GCC unroll 4
             for (int s = 0; s < at_once; ++s)
-              x[s] = load_vector(b[s] + t), __builtin_prefetch(b[s] + t + 512 / sizeof(In));
+              x[s] = load_vector(b[s] + t), __builtin_prefetch(b[s] + t + next, 0, 2);
 #pragma GCC unroll 4
             for (int r = 0; r < Rows; ++r) {
               Vector sum;

@@ -127,10 +127,21 @@ DOVETAIL_CPU_INLINE NormalTail normal_tail(V x) {
 }
 
 // x Phi(x). Its tail keeps its relative accuracy.
-DOVETAIL_CPU_INLINE V gelu(V x) {
+DOVETAIL_CPU_INLINE V gelu_by_tail(V x) {
   const NormalTail t = normal_tail(x);
   const V tail = scale(t.e * (t.h * t.q), t.n);
   return select(x < 0, -tail, x - tail);  // NaN stays NaN
+}
+DOVETAIL_CPU_INLINE V gelu(V x) {
+#if defined(__AVX512F__)
+  const Mask near = abs(x) < normal_limit;
+  V y = gelu_near(x);
+  if (!stdx::all_of(near)) [[unlikely]]
+    y = select(near, y, gelu_by_tail(x));
+  return y;
+#else
+  return gelu_by_tail(x);
+#endif
 }
 // Its derivative, Phi(x) + x phi(x): that at -q is Phi(-q) - q phi(q), that at q the rest to 1.
 DOVETAIL_CPU_INLINE V gelu_slope(V x) {

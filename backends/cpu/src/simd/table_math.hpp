@@ -106,6 +106,14 @@ DOVETAIL_CPU_INLINE V tanh(V x) {
   return with_sign(multiply_add(factor, sum, factor * rest), x);
 }
 
+// x Phi(x) for |x| < `normal_limit`.
+constexpr float normal_limit = 3.875f;
+DOVETAIL_CPU_INLINE V gelu_near(V x) {
+  constexpr float magic = 0x1.8p21f;  // the last place of what is added to it is 1/4
+  const V shifted = x + magic, d = x - (shifted - magic);
+  const U i = bits(shifted);
+  return multiply_add(x, look_up(tables::normal[0], i), x * look_up_polynomial<1>(tables::normal, i, d));
+}
 // Phi(-q) e^(q^2/2) for q in [0, 14.9].
 DOVETAIL_CPU_INLINE V normal_tail_factor(V q) {
   const auto [i, d] = interval_of(q);

@@ -81,6 +81,10 @@ def tanh_by_x(x: mpf) -> mpf:
     return mp.tanh(x) / x if abs(x) > 1e-20 else mpf(1)
 
 
+def normal(x: mpf) -> mpf:
+    return mp.erfc(-x / mp.sqrt(2)) / 2
+
+
 def normal_tail(q: mpf) -> mpf:
     return mp.exp(q * q / 2) * mp.erfc(q / mp.sqrt(2)) / 2
 
@@ -98,6 +102,10 @@ TABLES = {
     "tanh": (
         "tanh(x) / x, from x = 1 on tanh(x): the first two coefficients in two parts each",
         by_octaves(lambda x: tanh_by_x if x < 1 else mp.tanh, 5, 2),
+    ),
+    "normal": (
+        "Phi(x) about i / 4, from i = 16 on about i / 4 - 8: the first coefficient in two parts",
+        [column(normal, mpf(i if i < 16 else i - 32) / 4, mpf(1) / 8, 7, 1) for i in range(32)],
     ),
     "normal_tail": ("e^(q^2 / 2) Phi(-q)", by_octaves(lambda q: normal_tail, 4, 0)),
 }
