@@ -61,3 +61,24 @@ def test_top_k(cpu, dtype, mode):
             )
             assert (index == want).all()
             assert values.tobytes() == np.take_along_axis(x, want, axis).tobytes()
+
+
+LONG = {
+    "few values": lambda n: rng.integers(0, 5, n),
+    "one value": lambda n: np.full(n, 7),
+    "ordered": lambda n: np.arange(n),
+    "reversed": lambda n: np.arange(n)[::-1],
+    "up and down": lambda n: np.concatenate([np.arange(n // 2), np.arange(n - n // 2)[::-1]]),
+    "mostly the largest": lambda n: np.where(rng.integers(0, 9, n) > 0, np.iinfo(np.int32).max, 3),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(t) for t in ("i4", "u4", "f4", "i8", "f8")], ids=lambda d: d.name)
+@pytest.mark.parametrize("kind", LONG)
+def test_long_rows(cpu, dtype, kind):
+    """Orders that pivots divide badly."""
+    for n in (2049, 70_001):
+        x = LONG[kind](n).astype(dtype)[None]
+        for descending in (False, True):
+            got = cpu.run("sort", x, out=dtype, attrs=[1, descending, True])
+            assert np.array_equal(got[0, ::-1] if descending else got[0], np.sort(x[0]))

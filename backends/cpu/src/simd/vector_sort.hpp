@@ -1,6 +1,8 @@
 // Sorting whole numbers by vectors: bitonic networks sort one in a register and merge runs, four vectors at a time.
-// K. E. Batcher, "Sorting networks and their applications" (1968).
+// K. E. Batcher, "Sorting networks and their applications" (1968). Where an instruction stores the chosen lanes of
+// a vector, long arrays are cut into short ones by pivots before; C. A. R. Hoare, "Quicksort" (1962).
 #pragma once
+#include <algorithm>
 #include <experimental/simd>
 #include <utility>
 
@@ -18,6 +20,14 @@ class VectorSort {
 
   // Returns `keys` or `buffer`, of n elements each: where the sorted keys are.
   static Key* sort(Key* keys, Key* buffer, int64_t n) {
+#if defined(__AVX512F__)
+    if (n > 4 * shortest) return cut<false>(keys, buffer, n, 2 * (63 - __builtin_clzll(uint64_t(n)))), keys;
+#endif
+    return sort_by_merges(keys, buffer, n);
+  }
+
+ private:
+  static Key* sort_by_merges(Key* keys, Key* buffer, int64_t n) {
     for (int64_t i = 0; i < n; i += 2 * N) {
       V low[1] = {sorted(load(keys + i))}, high[1] = {sorted(load(keys + i + N))};
       merge(low, high);
@@ -35,7 +45,73 @@ class VectorSort {
     return keys;
   }
 
- private:
+#if defined(__AVX512F__)
+  static constexpr int64_t shortest = 512;  // arrays that merges sort
+
+  // The chosen lanes of v, side by side; the others are undefined.
+  DOVETAIL_CPU_INLINE static V chosen(const V& v, unsigned lanes) {
+    if constexpr (sizeof(Key) == 4) return V(_mm512_maskz_compress_epi32(__mmask16(lanes), __m512i(v)));
+    else return V(_mm512_maskz_compress_epi64(__mmask8(lanes), __m512i(v)));
+  }
+  DOVETAIL_CPU_INLINE static unsigned below(const V& v, Key limit) {
+    if constexpr (sizeof(Key) == 4) return _mm512_cmplt_epi32_mask(__m512i(v), _mm512_set1_epi32(limit));
+    else return _mm512_cmplt_epi64_mask(__m512i(v), _mm512_set1_epi64(limit));
+  }
+  // Moves the keys of a that are smaller than the limit, or the others, to b; the rest closes up. Returns its
+  // number.
+  template <bool small>
+  static int64_t move(Key* a, Key* b, int64_t n, Key limit) {
+    int64_t kept = 0, i = 0;
+    for (; i + N <= n; i += N) {
+      const V v = load(a + i);
+      const unsigned lanes = below(v, limit), moved = small ? lanes : ~lanes & ((1u << N) - 1);
+      store(chosen(v, moved), b + (i - kept));
+      store(chosen(v, ~moved), a + kept);
+      kept += N - __builtin_popcount(moved);
+    }
+    for (; i < n; ++i) {
+      const Key key = a[i];
+      if ((key < limit) == small) b[i - kept] = key;
+      else a[kept++] = key;
+    }
+    return kept;
+  }
+  // Sorts a; the result is in a or in b, of the same size.
+  template <bool in_b>
+  static void cut(Key* a, Key* b, int64_t n, int depth) {
+    if (n <= shortest) return cut_end<in_b>(a, b, n);
+    Key sample[N];
+    for (int64_t i = 0; i < N; ++i) sample[i] = a[n * (2 * i + 1) / (2 * N)];
+    store(sorted(load(sample)), sample);
+    const bool equal = sample[0] == sample[N - 1] && std::all_of(a, a + n, [=](Key k) { return k == *sample; });
+    if (equal || !depth) {
+      if (!equal) std::sort(a, a + n);
+      if (in_b) std::memcpy(b, a, size_t(n) * sizeof(Key));
+      return;
+    }
+    // At least one key is smaller.
+    Key limit = sample[N / 2];
+    if (limit == sample[0] && limit < Key(~(uint64_t{1} << (8 * sizeof(Key) - 1)))) ++limit;
+    const int64_t kept = move<in_b>(a, b, n, limit), moved = n - kept;
+    if constexpr (in_b) {
+      cut<false>(b, a + kept, moved, depth - 1);
+      cut<true>(a, b + moved, kept, depth - 1);
+    } else {
+      cut<true>(b, a + kept, moved, depth - 1);
+      cut<false>(a, b + moved, kept, depth - 1);
+    }
+  }
+  template <bool in_b>
+  static void cut_end(Key* a, Key* b, int64_t n) {
+    static_assert(shortest % step == 0);
+    Key keys[shortest], buffer[shortest];
+    const int64_t padded = (n + step - 1) / step * step;
+    std::memcpy(keys, a, size_t(n) * sizeof(Key));
+    std::fill(keys + n, keys + padded, Key(~(uint64_t{1} << (8 * sizeof(Key) - 1))));
+    std::memcpy(in_b ? b : a, sort_by_merges(keys, buffer, padded), size_t(n) * sizeof(Key));
+  }
+#endif
+
   DOVETAIL_CPU_INLINE static V load(const Key* from) {
     V v;
     std::memcpy(&v, from, sizeof v);
