@@ -12,6 +12,7 @@
 #include "device/services.hpp"
 #include "dispatch/execute.hpp"
 #include "dispatch/run_program.hpp"
+#include "sha256.hpp"
 
 namespace dovetail {
 const bool packing = environment_switch("DOVETAIL_PACKING", true);
@@ -84,9 +85,19 @@ std::string packed_call(std::span<const uint64_t> own) {
 }
 
 namespace {
-std::atomic<uint64_t> packs_taken{0}, packs_stale{0};
+std::atomic<uint64_t> packs_taken{0}, packs_stale{0}, packs_damaged{0};
+
+// The file's bytes are the ones that were saved. It reads them all, which the kernel does next anyway.
+bool is_sound(const SavedPack& saved) {
+  const std::string_view bytes(reinterpret_cast<const char*>(saved.data), saved.size);
+  return to_hex(sha256(bytes)) == saved.sha256;
+}
+
+void report_once(std::atomic<uint64_t>& count, const std::string& why) {
+  if (!count.fetch_add(1)) log(Log::dispatch, 1, why);
+}
 }  // namespace
-SavedPackCounts saved_pack_counts() { return {packs_taken, packs_stale}; }
+SavedPackCounts saved_pack_counts() { return {packs_taken, packs_stale, packs_damaged}; }
 
 std::vector<SavedPack> packs_to_save(Storage& value) {
   std::vector<SavedPack> saved;
@@ -155,10 +166,15 @@ bool PackedOperands::take_saved(Storage& value, const PackKey& key, Packed& foun
   bool stale = false;
   const auto saved = saved_pack(value, call, found.size, found.layout, stale);
   if (!saved) {
-    if (stale && !packs_stale.fetch_add(1))
-      log(Log::dispatch, 1,
-          "saved packs are of other kernels than this machine runs, as that of " + call +
-              ": they are packed anew; `dovetail build` on this machine saves them");
+    if (stale)
+      report_once(packs_stale, "saved packs are of other kernels than this machine runs, as that of " + call +
+                                   ": they are packed anew; `dovetail build` on this machine saves them");
+    return false;
+  }
+  if (!is_sound(*saved)) {
+    report_once(packs_damaged,
+                "saved packs are damaged, as that of " + call +
+                    ": they are packed anew; copy the folder again, `dovetail show --verify` checks its files");
     return false;
   }
   HostArray bytes{DType::u8, {int64_t(saved->size)}, saved->data, saved->owner};

@@ -15,7 +15,8 @@ std::string packed_call(std::span<const uint64_t> own);
 // What of a value's packed bytes is worth a file.
 std::vector<SavedPack> packs_to_save(Storage&);
 struct SavedPackCounts {
-  uint64_t taken = 0, stale = 0;  // of this process; stale: packed anew, as size or layout are others
+  uint64_t taken = 0;               // of this process
+  uint64_t stale = 0, damaged = 0;  // packed anew, as size or layout are others, or the bytes not those saved
 };
 SavedPackCounts saved_pack_counts();
 
