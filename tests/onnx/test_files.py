@@ -3,7 +3,10 @@
 import os
 import random
 import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -285,6 +288,25 @@ def test_a_name_that_is_no_text():
     raw = model("g (float[n] x) => (float[n] y) { y = Abs (x) }").SerializeToString()
     with pytest.raises(ValueError, match=r"^\[model\] node 0: a name: b'\\xffbs' is no text in UTF-8"):
         load(raw.replace(b"Abs", b"\xffbs"))
+    raw = model("g (float[size] x) => (float[size] y) { y = Abs (x) }").SerializeToString()
+    with pytest.raises(ValueError, match=r"initializer or size: b'\\xffize' is no text in UTF-8"):
+        load(raw.replace(b"size", b"\xffize"))
+
+
+def test_a_definition_that_cannot_be_made():
+    text = """g (float[1, 1, 2, 4] q, float[1, 1, 2, 4] k, float[1, 1, 2, 4] v) => (float[1, 1, 2, 4] y) {
+      y = ai.onnx.preview.FlexAttention <score_mod = f (float[a,b,c,d] s) => (float[a,b,c,d] t) <float c = {2}>
+        { t = Mul (s, c) }> (q, k, v)
+    }"""
+    proto = model(text, '<ir_version: 13, opset_import: ["" : 26, "ai.onnx.preview" : 1]>\n')
+    x = np.ones((1, 1, 2, 4), "float32")
+    assert np.array_equal(load(proto)(x, x, x)[0], x)
+    proto.graph.node[0].attribute[0].g.initializer[0].name = "\u202e"
+    with pytest.raises(
+        ValueError, match=r"^\[model\] node 0 'y' \(ai.onnx.preview.FlexAttention\): ONNX's def"
+    ) as e:
+        load(proto)
+    assert "\u202e" not in str(e.value) and "\n" not in str(e.value)
 
 
 def test_names_of_ops_cannot_move_the_cursor():
@@ -338,6 +360,18 @@ def test_inputs_that_are_sequences_and_strings():
     loaded = load(model("g (string[n] a) => (string[m] y) { y = StringConcat (a, a) }"))
     with pytest.raises(TypeError, match=r"^\[model\] input 'a' is float32, expected string"):
         loaded(X)
+
+
+def test_changed_files():
+    """Of the suite, field by field: `python tests/onnx/mutate.py --cases 100000` changes more."""
+    seed = int(os.environ.get("DOVETAIL_SEED", "20261128"))
+    print("seed", seed)
+    command = [sys.executable, Path(__file__).with_name("mutate.py"), "--cases", "400", "--seed", str(seed)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    print(ended.stdout)
+    assert ended.returncode == 0, ended.stderr
+    (counts,) = ended.stdout.splitlines()
+    assert re.search(r"\b\d+ loaded", counts) and re.search(r"\b\d+ ValueError", counts)
 
 
 def test_mutated_files(tmp_path):

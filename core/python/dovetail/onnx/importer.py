@@ -197,6 +197,14 @@ class Importer:
         with recording_on(None):
             return handler.fn(node, *values)
 
+    def folded(self, function: Callable[[Any], Any], value: Any) -> Any:
+        """function(value), whose result is no larger than the value: computed at once where that is a constant."""
+        known = isinstance(value, Array) and is_constant(value)
+        if _core.recorder() is None or not known or not self.folds or not self.budget.fold(_bytes(value)):
+            return function(value)
+        with recording_on(None):
+            return function(value)
+
     @staticmethod
     def _size_of_results(handler: Handler, node: Node, values: list[Any]) -> int | None:
         graph = TypesGraph(_core.ProgramBuilder(), node.op, _default_device())

@@ -185,15 +185,21 @@ def _by_nn(
         return None
     order = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}[node.op]
 
-    def ordered(v: Any) -> Any:
-        return dt.concat([v[i * hidden : (i + 1) * hidden] for i in order], axis=0) if len(order) > 1 else v
+    def ordered(v: Any, part: Any) -> Any:
+        """A part of the weights with its gates in the order of nn's: once, where it is a constant."""
+
+        def gates(v: Any) -> Any:
+            v = v[part]
+            return dt.concat([v[i * hidden : (i + 1) * hidden] for i in order], axis=0) if len(order) > 1 else v
+
+        return node.importer.folded(gates, v)
 
     params = []
     for d in range(directions):
-        params += [ordered(w[d]), ordered(r[d])]
+        params += [ordered(w, d), ordered(r, d)]
         if b is not None:
             half = len(order) * hidden
-            params += [ordered(b[d, :half]), ordered(b[d, half:])]
+            params += [ordered(b, (d, slice(half))), ordered(b, (d, slice(half, None)))]
     how = {"has_biases": b is not None, "bidirectional": directions == 2}
     if node.op == "LSTM":
         return nn.lstm(x, first, params, **how)

@@ -45,8 +45,9 @@ def _given(graph: onnx.GraphProto) -> list[str]:
 
 def _of_graph(graph: onnx.GraphProto) -> Iterator[str]:
     tensors = [t.name for t in graph.initializer] + [t.values.name for t in graph.sparse_initializer]
-    ports = [port.name for port in (*graph.input, *graph.output)]
-    yield from _no_text("an input, output or initializer", [*ports, *tensors])
+    ports = (*graph.input, *graph.output)
+    sizes = [dim.dim_param for port in ports for dim in port.type.tensor_type.shape.dim]
+    yield from _no_text("an input, output, initializer or size", [*(p.name for p in ports), *tensors, *sizes])
     yield from _twice("input", [port.name for port in graph.input])
     yield from _twice("initializer", tensors)
     yield from _of_nodes(graph.node, _given(graph))
