@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import dovetail as dt
 from dovetail import nn
 from dovetail.onnx.registry import Node, onnx_op
+from dovetail.onnx.values import is_constant
 
 Activation = Callable[[Any], Any]
 
@@ -194,9 +195,17 @@ def _by_nn(
 
         return node.importer.folded(gates, v)
 
+    def recurrence(d: int) -> Any:
+        """(gates * hidden, hidden); a constant with the gates next to each other in memory, as each step's product
+        of few rows reads them in vectors."""
+        made = ordered(r, d)
+        if not is_constant(made):
+            return made
+        return dt.permute_dims(node.importer.folded(lambda v: dt.copy(dt.permute_dims(v, (1, 0))), made), (1, 0))
+
     params = []
     for d in range(directions):
-        params += [ordered(w, d), ordered(r, d)]
+        params += [ordered(w, d), recurrence(d)]
         if b is not None:
             half = len(order) * hidden
             params += [ordered(b, (d, slice(half))), ordered(b, (d, slice(half, None)))]
