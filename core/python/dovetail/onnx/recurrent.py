@@ -195,17 +195,17 @@ def _by_nn(
 
         return node.importer.folded(gates, v)
 
-    def recurrence(d: int) -> Any:
-        """(gates * hidden, hidden); a constant with the gates next to each other in memory, as each step's product
-        of few rows reads them in vectors."""
-        made = ordered(r, d)
+    def matrix(v: Any, d: int) -> Any:
+        """(gates * hidden, ...); a constant with the gates next to each other in memory, as products of few rows,
+        those of a step, read them in vectors."""
+        made = ordered(v, d)
         if not is_constant(made):
             return made
         return dt.permute_dims(node.importer.folded(lambda v: dt.copy(dt.permute_dims(v, (1, 0))), made), (1, 0))
 
     params = []
     for d in range(directions):
-        params += [ordered(w, d), recurrence(d)]
+        params += [matrix(w, d), matrix(r, d)]
         if b is not None:
             half = len(order) * hidden
             params += [ordered(b, (d, slice(half))), ordered(b, (d, slice(half, None)))]
