@@ -8,6 +8,7 @@
 #include "dispatch/artefact.hpp"
 #include "dispatch/control.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/packed.hpp"
 #include "dispatch/replay.hpp"
 #include "dispatch/run_program.hpp"
 #include "graph/content_hash.hpp"
@@ -173,8 +174,8 @@ void write_file(const std::string& path, const std::string& head, const std::str
   std::ofstream(path, std::ios::binary) << head << bytes;
 }
 
-// The header with the hashes of such packs, so that they are taken.
-Json with_hashes(const Json& header, const std::string& bytes) {
+// The header with the checksums of such packs, so that they are taken.
+Json with_checksums(const Json& header, const std::string& bytes) {
   Json metadata = Json::map({{"format", "dovetail packs"}}), made = Json::map();
   for (const auto& [name, entry] : header.members) {
     if (name == "__metadata__") continue;
@@ -183,7 +184,10 @@ Json with_hashes(const Json& header, const std::string& bytes) {
     if (!offsets || offsets->items.size() != 2) continue;
     const auto begin = std::min(uint64_t(std::max<int64_t>(offsets->items[0].i, 0)), uint64_t(bytes.size()));
     const auto end = std::clamp(uint64_t(std::max<int64_t>(offsets->items[1].i, 0)), begin, uint64_t(bytes.size()));
-    metadata.members.emplace_back(name, to_hex(sha256(std::string_view(bytes).substr(begin, end - begin))));
+    char digits[17];
+    const uint64_t sum = checksum(std::as_bytes(std::span(bytes).subspan(begin, end - begin)));
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(sum));
+    metadata.members.emplace_back(name, digits);
   }
   made.members.emplace_back("__metadata__", std::move(metadata));
   return made;
@@ -210,7 +214,7 @@ void run_as_folder(const Json& document, const std::string& folder, Device& devi
       if (const Json* offsets = entry.find("data_offsets"))
         for (const Json& offset : offsets->items) size = std::max(size, uint64_t(std::max<int64_t>(offset.i, 0)));
     const std::string bytes(std::min<uint64_t>(size, 1 << 16), char(below(rng, 3)));
-    const std::string text = (below(rng, 4) ? with_hashes(*packs, bytes) : *packs).dump();
+    const std::string text = (below(rng, 4) ? with_checksums(*packs, bytes) : *packs).dump();
     uint64_t length = below(rng, 40) ? text.size() : rng() >> below(rng, 64);
     std::string head(reinterpret_cast<const char*>(&length), sizeof length);
     write_file(home + "/packs.safetensors", head + text, bytes);

@@ -34,7 +34,8 @@ static int load(loaded* p, const char* folder, const char* name) {
   memset(p, 0, sizeof *p);
   if (dvr_program_load(path, &p->program)) return failed(name);
   if (dvr_program_counts(p->program, &p->n_in, &p->n_out)) return failed(name);
-  return p->n_in <= MOST && p->n_out <= MOST ? 1 : failed("more operands or results than this program has room for");
+  return p->n_in <= MOST && p->n_out <= MOST ? 1
+                                             : failed("more operands or results than this program has room for");
 }
 
 static int run(loaded* p, dvr_device* device, loaded* operands, const char* name) {

@@ -11,7 +11,6 @@
 #include "graph/safetensors.hpp"
 #include "platform/paths.hpp"
 #include "platform/platform.hpp"
-#include "sha256.hpp"
 
 namespace dovetail {
 namespace {
@@ -24,11 +23,22 @@ std::string base_name(const std::string& folder) {
   return platform::from_path((path.has_filename() ? path : path.parent_path()).filename());
 }
 
+std::string digits_of(uint64_t number) {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
+  return digits;
+}
+// Throws where the text is not what digits_of() makes.
+uint64_t number_of(const std::string& digits, const std::string& what) {
+  if (digits.size() != 16 || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
+    throw Error(ErrorKind::value, what + " is no number of 16 lower-case digits");
+  return std::stoull(digits, nullptr, 16);
+}
+
 // pack/<array>/<backend>/<call>/<layout>: the array's name may have slashes, the rest has none but in <call>.
 std::string tensor_name(const std::string& array, const Device& device, const SavedPack& pack) {
-  char layout[17];
-  std::snprintf(layout, sizeof layout, "%016llx", static_cast<unsigned long long>(pack.layout));
-  return std::string(kPackPrefix) + array + "/" + device.backend->name + "/" + pack.call + "/" + layout;
+  return std::string(kPackPrefix) + array + "/" + device.backend->name + "/" + pack.call + "/" +
+         digits_of(pack.layout);
 }
 
 void expect_written(const std::string& path, const platform::FileError& error) {
@@ -48,7 +58,7 @@ PacksWritten write_packs(RunnableProgram& runnable, Device& device, const std::s
     if (gap) entries.push_back({"pad" + std::to_string(entries.size()), "U8", {int64_t(gap)}, at, at + gap});
     at += gap;
     const std::string name = tensor_name(array, device, pack);
-    metadata.members.emplace_back(name, to_hex(sha256({reinterpret_cast<const char*>(pack.data), pack.size})));
+    metadata.members.emplace_back(name, digits_of(pack.checksum));
     entries.push_back({name, "U8", {int64_t(pack.size)}, at, at + pack.size});
     at += pack.size;
     ++written.count, written.bytes += pack.size;
@@ -163,19 +173,17 @@ SavedPacks read_packs(const std::string& path, const Device& device) {
     }
     const std::string backend = e.name.substr(slash[kParts - 1] + 1, slash[kParts - 2] - slash[kParts - 1] - 1);
     if (backend != device.backend->name) continue;
-    const std::string layout = e.name.substr(slash[0] + 1);
-    if (layout.size() != 16 || layout.find_first_not_of("0123456789abcdef") != std::string::npos)
-      throw Error(ErrorKind::value, "tensor " + e.name + ": its layout is no number of 16 lower-case digits");
-    const Json* hash = file.metadata() ? file.metadata()->find(e.name) : nullptr;
-    if (!hash) throw Error(ErrorKind::value, "tensor " + e.name + ": the metadata have no sha256 of it");
+    const uint64_t layout = number_of(e.name.substr(slash[0] + 1), "tensor " + e.name + ": its layout");
+    const Json* sum = file.metadata() ? file.metadata()->find(e.name) : nullptr;
+    if (!sum) throw Error(ErrorKind::value, "tensor " + e.name + ": the metadata have no checksum of it");
     const HostArray bytes = file.array(e);
     packs[e.name.substr(kPackPrefix.size(), slash[kParts - 1] - kPackPrefix.size())].push_back(
         {.call = e.name.substr(slash[kParts - 2] + 1, slash[0] - slash[kParts - 2] - 1),
          .size = e.end - e.begin,
-         .layout = std::stoull(layout, nullptr, 16),
+         .layout = layout,
          .data = bytes.data,
          .owner = bytes.owner,
-         .sha256 = hash->as_string("a sha256 of the metadata")});
+         .checksum = number_of(sum->as_string("a checksum"), "tensor " + e.name + ": its checksum")});
   }
   return packs;
 }

@@ -12,6 +12,8 @@ inline bool packs_operands(const dvt_kernel& row) {
 // What packed bytes depend on but for their layout, as text: <op>/<engine>/<operand>/<its view>. It means the same
 // in every process. `own`: PackKey's own words.
 std::string packed_call(std::span<const uint64_t> own);
+// Of packed bytes in a file: a change within any eight bytes changes it. SHA-256 takes longer than to pack anew.
+uint64_t checksum(std::span<const std::byte>);
 // What of a value's packed bytes is worth a file.
 std::vector<SavedPack> packs_to_save(Storage&);
 struct SavedPackCounts {
