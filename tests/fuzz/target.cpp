@@ -8,6 +8,7 @@
 #include "dispatch/artefact.hpp"
 #include "dispatch/control.hpp"
 #include "dispatch/execute.hpp"
+#include "dispatch/packed.hpp"
 #include "dispatch/replay.hpp"
 #include "dispatch/run_program.hpp"
 #include "graph/content_hash.hpp"
@@ -173,6 +174,25 @@ void write_file(const std::string& path, const std::string& head, const std::str
   std::ofstream(path, std::ios::binary) << head << bytes;
 }
 
+// The header with the checksums of such packs, so that they are taken.
+Json with_checksums(const Json& header, const std::string& bytes) {
+  Json metadata = Json::map({{"format", "dovetail packs"}}), made = Json::map();
+  for (const auto& [name, entry] : header.members) {
+    if (name == "__metadata__") continue;
+    made.members.emplace_back(name, entry);
+    const Json* offsets = entry.find("data_offsets");
+    if (!offsets || offsets->items.size() != 2) continue;
+    const auto begin = std::min(uint64_t(std::max<int64_t>(offsets->items[0].i, 0)), uint64_t(bytes.size()));
+    const auto end = std::clamp(uint64_t(std::max<int64_t>(offsets->items[1].i, 0)), begin, uint64_t(bytes.size()));
+    char digits[17];
+    const uint64_t sum = checksum(std::as_bytes(std::span(bytes).subspan(begin, end - begin)));
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(sum));
+    metadata.members.emplace_back(name, digits);
+  }
+  made.members.emplace_back("__metadata__", std::move(metadata));
+  return made;
+}
+
 // A folder of `dovetail build`: {"manifest": ..., "packs": the header of packs.safetensors}. Its program adds w to
 // x.
 void run_as_folder(const Json& document, const std::string& folder, Device& device, Rng& rng, Counts& counts) {
@@ -193,11 +213,11 @@ void run_as_folder(const Json& document, const std::string& folder, Device& devi
     for (const auto& [name, entry] : packs->members)
       if (const Json* offsets = entry.find("data_offsets"))
         for (const Json& offset : offsets->items) size = std::max(size, uint64_t(std::max<int64_t>(offset.i, 0)));
-    const std::string text = packs->dump();
+    const std::string bytes(std::min<uint64_t>(size, 1 << 16), char(below(rng, 3)));
+    const std::string text = (below(rng, 4) ? with_checksums(*packs, bytes) : *packs).dump();
     uint64_t length = below(rng, 40) ? text.size() : rng() >> below(rng, 64);
     std::string head(reinterpret_cast<const char*>(&length), sizeof length);
-    write_file(home + "/packs.safetensors", head + text,
-               std::string(std::min<uint64_t>(size, 1 << 16), char(below(rng, 3))));
+    write_file(home + "/packs.safetensors", head + text, bytes);
   }
   if (const Json* manifest = document.find("manifest")) write_file(home + "/manifest.json", manifest->dump());
   const auto made = open_artefact(home, device, below(rng, 2));

@@ -84,6 +84,19 @@ def test_a_handler_of_the_user(handlers):
     assert dovetail.onnx.check(proto).ok
 
 
+def test_without_variants_each_call_runs_node_by_node(handlers):
+    calls = []
+    dovetail.onnx.register("com.acme", "Foo")(lambda node, x: calls.append(x) or x + x)
+    proto = model("g (float[b] x) => (float[b] y) { y = com.acme.Foo (x) }")
+    x = np.array([1, 2], "float32")
+    for variants, more in ((8, 0), (0, 3)):
+        loaded = dovetail.onnx.load(proto, limits=dovetail.onnx.Limits(variants=variants))
+        before = len(calls)
+        for _ in range(3):
+            assert np.array_equal(loaded(x)[0], x + x)
+        assert len(calls) == before + more
+
+
 def test_the_newest_handler_that_the_opset_knows(handlers):
     for since in (1, 3, 4):
         dovetail.onnx.register("com.acme", "Foo", since=since)(lambda node, x, k=since: x * k)

@@ -3,7 +3,10 @@
 import os
 import random
 import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -239,8 +242,136 @@ def test_tensors_that_do_not_fit(dims, raw):
 def test_names_that_no_node_makes():
     proto = model("g (float[n] x) => (float[n] y) { y = Add (x, x) }")
     proto.graph.node[0].input[1] = "nothing"
-    with pytest.raises(ValueError, match="value 'nothing' is used before a node makes it"):
+    with pytest.raises(ValueError, match=r"^\[model\] .*value 'nothing' is used before a node makes it"):
         load(proto)
+    proto = model("g (float[n] x) => (float[n] y) { z = Add (x, x) }")
+    with pytest.raises(ValueError, match=r"^\[model\] output 'y': no node makes it; export the model again"):
+        load(proto)
+    assert dovetail.onnx.check(proto).problems == ("output 'y': no node makes it",)
+
+
+def twice(part):
+    proto = model("g (float[n] x) => (float[n] y) <float[1] w = {1}> { a = Add (x, w) y = Abs (a) }")
+    items = getattr(proto.graph, part)
+    items.append(items[0])
+    return proto
+
+
+@pytest.mark.parametrize(
+    "proto, why",
+    [
+        (twice("input"), "input 'x' is there twice"),
+        (twice("output"), "output 'y' is there twice"),
+        (twice("initializer"), "initializer 'w' is there twice"),
+        (twice("node"), "value 'a' is made twice: by node 0 Add and by node 2 Add"),
+        (model("g (float[n] x) => (float[n] y) { x = Abs (x) y = Abs (x) }"),
+         "value 'x' is made twice: by an input or initializer and by node 0 Abs"),
+        (model("g (float[n] x) => (float[n] y) { y, y = Split (x) }"),
+         "value 'y' is made twice: by node 0 Split and by node 0 Split"),
+        (model("""g (float[n] x, bool c) => (float[n] y) {
+           y = If (c) <then_branch = t () => (float[n] p) { p = Abs (x) p = Neg (x) },
+                       else_branch = e () => (float[n] q) { q = Abs (x) }> }"""),
+         "in the subgraph 't': value 'p' is made twice"),
+        (model("""g (float[n] x) => (float[n] y) { y = acme.f (x) }
+           <domain: "acme", opset_import: ["" : 21]> f (a) => (b) { b = Abs (a) b = Neg (a) }""",
+               '<ir_version: 9, opset_import: ["" : 21, "acme" : 1]>\n'),
+         "in the function 'f': value 'b' is made twice"),
+    ],
+)  # fmt: skip
+def test_names_that_are_there_twice(proto, why):
+    with pytest.raises(ValueError, match=r"^\[model\] " + re.escape(why) + r".*; export the model again$"):
+        load(proto)
+    assert any(problem.startswith(why) for problem in dovetail.onnx.check(proto).problems)
+
+
+def test_a_name_that_is_no_text():
+    raw = model("g (float[n] x) => (float[n] y) { y = Abs (x) }").SerializeToString()
+    with pytest.raises(ValueError, match=r"^\[model\] node 0: a name: b'\\xffbs' is no text in UTF-8"):
+        load(raw.replace(b"Abs", b"\xffbs"))
+    raw = model("g (float[size] x) => (float[size] y) { y = Abs (x) }").SerializeToString()
+    with pytest.raises(ValueError, match=r"initializer or size: b'\\xffize' is no text in UTF-8"):
+        load(raw.replace(b"size", b"\xffize"))
+
+
+def test_a_definition_that_cannot_be_made():
+    text = """g (float[1, 1, 2, 4] q, float[1, 1, 2, 4] k, float[1, 1, 2, 4] v) => (float[1, 1, 2, 4] y) {
+      y = ai.onnx.preview.FlexAttention <score_mod = f (float[a,b,c,d] s) => (float[a,b,c,d] t) <float c = {2}>
+        { t = Mul (s, c) }> (q, k, v)
+    }"""
+    proto = model(text, '<ir_version: 13, opset_import: ["" : 26, "ai.onnx.preview" : 1]>\n')
+    x = np.ones((1, 1, 2, 4), "float32")
+    assert np.array_equal(load(proto)(x, x, x)[0], x)
+    proto.graph.node[0].attribute[0].g.initializer[0].name = "\u202e"
+    with pytest.raises(
+        ValueError, match=r"^\[model\] node 0 'y' \(ai.onnx.preview.FlexAttention\): ONNX's def"
+    ) as e:
+        load(proto)
+    assert "\u202e" not in str(e.value) and "\n" not in str(e.value)
+
+
+def test_names_of_ops_cannot_move_the_cursor():
+    proto = model("g (float[n] x) => (float[n] y) { y = com.acme.Foo (x) }",
+                  '<ir_version: 9, opset_import: ["" : 21, "com.acme" : 1]>\n')  # fmt: skip
+    proto.graph.node[0].op_type = "Fo\x1b[2Jo\u202eev\ni"
+    spelled = r"com.acme.Fo\x1b[2Jo\u202eev\ni-1"
+    with pytest.raises(NotImplementedError, match=re.escape(f"op {spelled} has no handler")):
+        load(proto)
+    assert spelled in str(dovetail.onnx.check(proto))
+    proto.graph.node.append(onnx.helper.make_node("Ba\rr", ["x"], ["z"], domain="com.acme"))
+    with pytest.raises(NotImplementedError, match=re.escape(f"com.acme.Ba\\rr-1 (1 times), {spelled}")):
+        load(proto)
+
+
+def test_an_error_outside_of_nodes_names_the_model():
+    proto = model("g (float[n] x) => (float[n] y) { y = Abs (x) }")
+    proto.graph.sparse_initializer.append(
+        onnx.helper.make_sparse_tensor(
+            onnx.helper.make_tensor("s", 1, [1], [1.0]), onnx.helper.make_tensor("i", 7, [1], [9]), [4]
+        )
+    )
+    with pytest.raises(IndexError, match=r"^\[model\] .*out of bounds"):
+        load(proto)
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+@pytest.mark.parametrize(
+    "given, error, why",
+    [
+        ([1.0, 2.0], TypeError, "is list, expected an array of float32; numpy.asarray makes one"),
+        (None, TypeError, "is NoneType, expected an array of float32"),
+        (np.array(["a", "b"]), TypeError, "is string, expected float32"),
+        (np.ones(2), TypeError, "is float64, expected float32; astype it"),
+        (np.ones((2, 1), "float32"), ValueError, r"has shape (2, 1), expected ('n',)"),
+        (np.array(["2026-01-01"], "datetime64[D]"), TypeError, ": "),
+    ],
+)
+def test_an_input_of_a_wrong_type_is_named(given, error, why, by_name):
+    loaded = load(model("g (float[n] x, float[n] z) => (float[n] y) { y = Add (x, z) }"))
+    z = np.ones(2, "float32")
+    with pytest.raises(error, match=r"^\[model\] input 'x'.*" + re.escape(why)):
+        loaded(x=given, z=z) if by_name else loaded(given, z)
+
+
+def test_inputs_that_are_sequences_and_strings():
+    loaded = load(model("g (seq(float[n]) s) => (float[m] y) { y = ConcatFromSequence <axis = 0> (s) }"))
+    assert np.array_equal(loaded([X, X[:2]])[0], np.ones(6))
+    with pytest.raises(TypeError, match=r"^\[model\] input 's' is ndarray, expected a list of arrays"):
+        loaded(X)
+    loaded = load(model("g (string[n] a) => (string[m] y) { y = StringConcat (a, a) }"))
+    with pytest.raises(TypeError, match=r"^\[model\] input 'a' is float32, expected string"):
+        loaded(X)
+
+
+def test_changed_files():
+    """Of the suite, field by field: `python tests/onnx/mutate.py --cases 100000` changes more."""
+    seed = int(os.environ.get("DOVETAIL_SEED", "20261128"))
+    print("seed", seed)
+    command = [sys.executable, Path(__file__).with_name("mutate.py"), "--cases", "400", "--seed", str(seed)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    print(ended.stdout)
+    assert ended.returncode == 0, ended.stderr
+    (counts,) = ended.stdout.splitlines()
+    assert re.search(r"\b\d+ loaded", counts) and re.search(r"\b\d+ ValueError", counts)
 
 
 def test_mutated_files(tmp_path):
@@ -268,6 +399,7 @@ def test_mutated_files(tmp_path):
             load(bytes(raw), limits=limits)
             ends["loaded"] += 1
         except (ValueError, TypeError, IndexError, NotImplementedError, MemoryError) as error:
+            assert str(error).startswith("[model] "), error
             kind = re.sub(r"[^a-z ]", "", str(error))[:12]
             ends[kind] = ends.get(kind, 0) + 1
     assert 0 < ends["loaded"] < 600

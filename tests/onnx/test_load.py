@@ -1,5 +1,7 @@
 """dovetail.onnx.load: programs of models, value guards, segments, control flow."""
 
+import json
+
 import dovetail as dt
 import numpy as np
 import pytest
@@ -42,7 +44,7 @@ SHAPES = """g (float[b, t, 8] x) => (float[b, n] y) {
 
 def test_shapes_stay_symbolic():
     loaded = dovetail.onnx.load(model(SHAPES))
-    ops = [node["op"] for node in __import__("json").loads(loaded.program.text())["nodes"]]
+    ops = [node["op"] for node in json.loads(loaded.program.text())["nodes"]]
     assert ops == ["reshape", "multiply"]
     assert loaded.inputs == (dovetail.onnx.Input("x", "float32", ("b", "t", 8)),)
     for b, t in ((2, 3), (1, 1), (5, 0), (3, 7)):
@@ -318,3 +320,21 @@ def test_constants_are_folded_but_never_to_what_is_larger():
         "{ f = Sqrt (w) e = Exp (f) y = Mul (x, e) }"
     )
     assert repr(dovetail.onnx.load(proto).program).count(" = ") == 1
+
+
+@pytest.mark.parametrize(("op", "gates"), [("LSTM", 4), ("GRU", 3)])
+def test_gates_of_constant_weights_are_put_in_order_once(op, gates):
+    """By the import, not by each run; and nothing is kept twice."""
+    draw = np.random.default_rng(gates)
+    shapes = {"W": (2, gates * 5, 3), "R": (2, gates * 5, 5), "B": (2, gates * 10)}
+    weights = {name: draw.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+    how = 'hidden_size = 5, direction = "bidirectional"' + (", linear_before_reset = 1" if op == "GRU" else "")
+    proto = model(f"g (float[t, n, 3] x) => (float[t, 2, n, 5] y) {{ y = {op} <{how}> (x, W, R, B) }}")
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(w, name) for name, w in weights.items())
+    loaded = dovetail.onnx.load(proto)
+    program = json.loads(loaded.program.text())
+    assert [node["op"] for node in program["nodes"]].count("concat") == 1  # of both directions' results
+    kept = sum(np.prod(t["shape"]) for t in program["tensors"].values())
+    assert kept <= sum(w.size for w in weights.values())
+    x = draw.normal(size=(7, 2, 3)).astype("float32")
+    np.testing.assert_allclose(np.asarray(loaded(x)[0]), reference(proto, x=x)[0], rtol=1e-4, atol=1e-5)

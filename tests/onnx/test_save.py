@@ -7,6 +7,7 @@ from dovetail import nn
 
 onnx = pytest.importorskip("onnx")
 import dovetail.onnx  # noqa: E402
+from dovetail.onnx import saving  # noqa: E402
 
 SEED = 20261128
 
@@ -137,3 +138,43 @@ def test_what_cannot_be_saved(tmp_path):
     with pytest.raises(NotImplementedError, match="complex numbers: ONNX has no arithmetic of them"):
         dovetail.onnx.save(dt.export(lambda x: dt.fft.fft(x).real, dt.spec((4,))), tmp_path / "m.onnx", opset=26)
     assert not (tmp_path / "m.onnx").exists()
+
+
+def sums(k):
+    """A program with an array of 64 x 64."""
+    w = dt.asarray(np.random.default_rng(k).normal(size=(64, 64)).astype("float32"))
+    return dt.export(lambda x: x @ w + 1.0, dt.spec(("n", 64)))
+
+
+def test_large_arrays_go_to_a_file_of_their_own(tmp_path, monkeypatch):
+    """Which takes its place whole, as the model does: the one that was there can be read until then."""
+    monkeypatch.setattr(saving, "_MOST_INSIDE", 1000)
+    path, x = tmp_path / "m.onnx", draw(3, 64)
+    names = []
+    for k in (1, 2, 2):
+        program = sums(k)
+        dovetail.onnx.save(program, path)
+        (data,) = (p for p in tmp_path.iterdir() if p != path)
+        assert data.name.startswith("m.onnx.") and data.stat().st_size == 64 * 64 * 4 and path.stat().st_size < 2000
+        names.append(data.name)
+        np.testing.assert_allclose(np.asarray(dovetail.onnx.load(path)(x)[0]), np.asarray(program(x)), rtol=1e-5)
+    assert names[0] != names[1] == names[2]
+    before = {p: p.read_bytes() for p in tmp_path.iterdir()}
+
+    def fail(*args, **kwargs):
+        raise OSError("no space")
+
+    monkeypatch.setattr(onnx, "save_model", fail)
+    with pytest.raises(OSError, match="no space"):
+        dovetail.onnx.save(sums(3), path)
+    assert {p: p.read_bytes() for p in tmp_path.iterdir()} == before
+    monkeypatch.undo()
+    dovetail.onnx.save(sums(4), path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    for path, error in ((tmp_path / "missing/m.onnx", FileNotFoundError), (tmp_path, IsADirectoryError)):
+        with pytest.raises(error):
+            dovetail.onnx.save(sums(1), path)
+    assert list(tmp_path.iterdir()) == []

@@ -116,7 +116,7 @@ def test_errors_name_the_cause_and_standard_output_is_the_callers(examples, devi
     for path, text in (
         ("gone.dvt", "no such file"),
         (tmp_path / "bad.dvt", "[bad.dvt] "),
-        (broken, "[broken.aot] it is of format 9, this dovetail reads format 1; pip install -U dovetail-runtime"),
+        (broken, "[broken.aot] manifest.json: it is of format 9, this dovetail reads format 1; pip install -U"),
     ):
         ended = run(examples / "infer", *device, path, 1, code=1)
         assert text in ended.stderr and ended.stdout == "" and len(ended.stderr.splitlines()) == 1

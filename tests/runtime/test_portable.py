@@ -72,6 +72,18 @@ def test_a_call_that_the_library_has_no_decomposition_of(run, tmp_path):
         np.testing.assert_allclose(run(tmp_path / "m.dvt", x)[0], softmax(x), rtol=1e-6, atol=1e-7)
 
 
+def test_a_call_that_only_complex_numbers_have_a_decomposition_of(run, tmp_path):
+    x = X.reshape(2, -1, 4)
+    for portable in (False, True):
+        made = dt.export(lambda x: dt.abs(dt.astype(x, "complex64") * 2 + x), dt.spec((None, None, 4), "float32"))
+        made.save(tmp_path / "m.dvt", portable=portable)
+        result, error = run(tmp_path / "m.dvt", x)
+        if portable:
+            np.testing.assert_allclose(result, 3 * np.abs(x), rtol=1e-6)
+        else:
+            assert "[astype] has no kernel, and this library brings no decomposition for f32.3;c64" in error
+
+
 def test_what_is_in_the_file(tmp_path):
     known = document(saved(tmp_path / "m.dvt"))["decompositions"]
     assert known["softmax"]["v"] == 1 and list(known["softmax"]["patterns"]) == [PATTERN]

@@ -1,5 +1,6 @@
 """dovetail build: what is in the folder, that it gives the same results, and what is refused."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -118,6 +119,29 @@ def test_the_manifest(built):
     assert found["dovetail_artefact"] == 1 and found["backend"] == "cpu" and found["sizes"] == [[[32, 64]]]
     assert found["target"] == os.uname().machine and found["producer"] == f"dovetail {dt.__version__}"
     assert (built / "packs.safetensors").exists() == (found["packs"]["count"] > 0) and found["code"] == []
+    files = {p.name: sha256(p.read_bytes()) for p in built.iterdir() if p.is_file() and p.name != "manifest.json"}
+    assert found["sha256"] == files and "program.dvt" in files
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def checksum(data: bytes) -> str:
+    """As the library has it: four lanes of 64 bits, then the lanes and the size."""
+
+    def mixed(total: int, word: int) -> int:
+        total = (total ^ word) * 0x9E3779B97F4A7C15 % 2**64
+        return total ^ total >> 32
+
+    sums, whole = [1, 2, 3, 4], len(data) // 32 * 4
+    words = [int.from_bytes(data[i : i + 8], "little") for i in range(0, len(data), 8)] + [0] * 4
+    for i, word in enumerate(words[:whole]):
+        sums[i % 4] = mixed(sums[i % 4], word)
+    total = len(data)
+    for lane, word in zip(sums, words[whole : whole + 4], strict=True):
+        total = mixed(total, mixed(lane, word))
+    return f"{total:016x}"
 
 
 @pytest.fixture
@@ -165,13 +189,42 @@ def test_packed_weights_are_taken_as_they_are(packing):
 def test_packed_weights_of_another_layout_are_packed_anew(packing):
     compute, folder = packing
     header, data = parts(folder / "packs.safetensors")
-    other = {n.rpartition("/")[0] + "/" + "f" * 16 if n.startswith("pack/") else n: e for n, e in header.items()}
-    pack(folder / "packs.safetensors", other, data)
+    pack(folder / "packs.safetensors", renamed(header, lambda n: n.rpartition("/")[0] + "/" + "f" * 16), data)
     before, stale = compute.packed, _core.saved_packs()[1]
     program, x = dt.load(folder, device="cpu"), rows(2)[:, :6]
     for _ in range(3):
         np.testing.assert_array_equal(program(dt.asarray(x, device="cpu")).numpy(), x + PACKED)
     assert compute.packed == before + 1 and _core.saved_packs()[1] == stale + 1
+
+
+def renamed(header: dict, change) -> dict:
+    """The header of packed weights with other names of tensors, and of their checksums."""
+    return {
+        change(n) if n.startswith("pack/") else n: renamed(e, change) if n == "__metadata__" else e
+        for n, e in header.items()
+    }
+
+
+@pytest.mark.usefixtures("leave_the_schema_as_it_was")
+def test_packed_weights_that_are_damaged_are_packed_anew(packing, capfd):
+    compute, folder = packing
+    header, data = parts(folder / "packs.safetensors")
+    ((_, entry),) = packs_of(folder).items()
+    begin, end = entry["data_offsets"]
+    before, damaged = compute.packed, _core.saved_packs()[2]
+    x = rows(2)[:, :6]
+    for at in (begin, (begin + end) // 2, end - 1):
+        flipped = bytearray(data)
+        flipped[at] ^= 0x40
+        pack(folder / "packs.safetensors", header, bytes(flipped))
+        program = dt.load(folder, device="cpu")
+        for _ in range(3):
+            np.testing.assert_array_equal(program(dt.asarray(x, device="cpu")).numpy(), x + PACKED)
+    assert compute.packed == before + 3 and _core.saved_packs()[2] == damaged + 3
+    if not damaged:  # once for each process
+        reported = capfd.readouterr().err
+        assert "saved packs are damaged, as that of acme.saved_pack_" in reported
+        assert "packed anew; copy the folder again, `dovetail show --verify` checks" in reported
 
 
 @pytest.mark.usefixtures("leave_the_schema_as_it_was")
@@ -185,9 +238,64 @@ def test_packed_weights_of_another_layout_are_packed_anew(packing):
 def test_packs_with_names_that_are_wrong(packing, name, text):
     _, folder = packing
     header, data = parts(folder / "packs.safetensors")
-    pack(folder / "packs.safetensors", {name if n.startswith("pack/") else n: e for n, e in header.items()}, data)
-    with pytest.raises(ValueError, match=text):
+    pack(folder / "packs.safetensors", renamed(header, lambda _: name), data)
+    with pytest.raises(ValueError, match=r"^\[p.aot\] packs.safetensors: .*" + text + CURE):
         dt.load(folder, device="cpu")
+
+
+CURE = ".*; copy the folder again, or `dovetail build` it again$"
+
+
+@pytest.mark.usefixtures("leave_the_schema_as_it_was")
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        (lambda p: p.unlink(), FileNotFoundError, "no such file: .*packs.safetensors"),
+        (lambda p: p.write_bytes(p.read_bytes()[:-1]), ValueError, "cut off: tensor pack/w0/.* ends at byte"),
+        (lambda p: p.write_bytes(p.read_bytes()[:100]), ValueError, "cut off: the header ends at byte"),
+        (lambda p: p.write_bytes(b""), ValueError, "not a safetensors file"),
+        (lambda p: without_checksums(p, None), ValueError, "the metadata have no checksum of it"),
+        (lambda p: without_checksums(p, 3), ValueError, "a checksum: expected a string"),
+        (lambda p: without_checksums(p, "12"), ValueError, "its checksum is no number of 16 lower-case digits"),
+    ],
+)
+def test_a_file_of_packed_weights_that_is_no_good(packing, change, error, text):
+    _, folder = packing
+    change(folder / "packs.safetensors")
+    with pytest.raises(error, match=r"^\[p.aot\] packs.safetensors: .*" + text + CURE):
+        dt.load(folder, device="cpu")
+
+
+def without_checksums(path: Path, instead: object) -> None:
+    header, data = parts(path)
+    others = {n: instead if n.startswith("pack/") else v for n, v in header["__metadata__"].items()}
+    pack(path, header | {"__metadata__": {n: v for n, v in others.items() if v is not None}}, data)
+
+
+def test_show_verifies_all_files_of_a_folder(built):
+    text = run("show", built, "--verify")
+    assert "verified: " in text and f"verified: {len(manifest(built)['sha256'])} files of the folder" in text
+    for name in manifest(built)["sha256"]:
+        content = (built / name).read_bytes()
+        (built / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        assert f"[m.aot] files are not those that were built: {name}; copy" in run(
+            "show", built, "--verify", code=1
+        )
+        (built / name).write_bytes(content)
+    (built / "new").write_text("")
+    assert json.loads(run("show", built, "--verify", "--json", code=1).rpartition("Error")[0])[
+        "verified_files"
+    ] == {
+        "files": len(manifest(built)["sha256"]) + 1,
+        "wrong": ["new"],
+    }
+    (built / "new").unlink()
+    changed(built, sha256=[])
+    assert "manifest.json has no hashes of the folder's files; `dovetail build` it" in run(
+        "show", built, "--verify", code=1
+    )
+    (built / "manifest.json").unlink()
+    assert "manifest.json cannot be read: No such file or directory" in run("show", built, "--verify", code=1)
 
 
 def test_machine_code_runs_only_where_it_is_trusted(saved, tmp_path):
@@ -218,6 +326,16 @@ print(dt._core.write_code({out!r})[0])
         printed = in_process(used.format(folder=str(folder), trust=trust, out=str(out)), DOVETAIL_COMPILE_WAIT="1",
                              DOVETAIL_TOOLCHAINS="", XDG_CACHE_HOME=str(tmp_path / "none"))  # fmt: skip
         assert int(printed) == expected_count
+    damaged = shutil.copytree(folder, tmp_path / "d.aot")
+    for name in names:
+        code = bytearray((damaged / "code" / name).read_bytes())
+        code[-1] ^= 1
+        (damaged / "code" / name).write_bytes(code)
+    out = tmp_path / "none"
+    (out / "code").mkdir(parents=True)
+    printed = in_process(used.format(folder=str(damaged), trust=True, out=str(out)), DOVETAIL_COMPILE_WAIT="1",
+                         DOVETAIL_TOOLCHAINS="", XDG_CACHE_HOME=str(out))  # fmt: skip
+    assert int(printed) == 0
     (folder / "code").chmod(0o777)
     with pytest.raises(ValueError, match=r"\[c.aot\] every user may write its folder, so its code is not"):
         dt.load(folder, device="cpu", trust_code=True)
@@ -254,18 +372,35 @@ def test_what_is_refused(built, saved, tmp_path):
         dt.load(built, device="sim")
     for changes, text in (
         ({"dovetail_artefact": 2}, "it is of format 2, this dovetail reads format 1; pip install -U"),
-        ({"code": ["../../evil.so"]}, "code: a name that is no file of code"),
-        ({"sizes": [[[32]]]}, r"\[m.aot\]"),
-        ({"sizes": [[]]}, "sizes of 0 inputs: expected 1"),
-        ({"sizes": [[[-1, 64]]]}, "sizes: expected at most 16 axes"),
+        ({"dovetail_artefact": 0}, "it is of format 0, this dovetail reads format 1; `dovetail build` it again"),
+        ({"dovetail_artefact": "1"}, "dovetail_artefact: expected an integer" + CURE),
+        ({"backend": 3}, "backend: expected a string" + CURE),
+        ({"packs": []}, "packs.*count" + CURE),
+        ({"packs": {"count": "1"}}, "count: expected an integer" + CURE),
+        ({"numerics": 0.5}, "numerics: expected a string" + CURE),
+        ({"code": ["../../evil.so"]}, "code: a name that is no file of code" + CURE),
+        ({"code": ["a" * 64 + ".code"]}, f"sha256: .*code/{'a' * 64}.code" + CURE),
+        ({"code": ["a" * 64 + ".code"], "sha256": []}, "sha256" + CURE),
+        ({"sizes": 3}, "sizes: expected a list" + CURE),
+        ({"sizes": [[]]}, "sizes of 0 inputs: expected 1" + CURE),
+        ({"sizes": [[[-1, 64]]]}, "sizes: expected at most 16 axes" + CURE),
     ):
         folder = shutil.copytree(built, tmp_path / "copy" / "m.aot")
-        with pytest.raises(ValueError, match=text):
+        with pytest.raises(ValueError, match=r"^\[m.aot\] manifest.json: .*" + text):
             dt.load(changed(folder, **changes), device="cpu")
         shutil.rmtree(folder)
-    (built / "manifest.json").write_text("{")
-    with pytest.raises(ValueError, match=r"^\[m.aot\]"):
-        dt.load(built, device="cpu")
+    with pytest.raises(ValueError, match=r"^\[m.aot\] "):
+        dt.load(changed(built, sizes=[[[32]]]), device="cpu")
+    for key in ("dovetail_artefact", "backend", "sizes", "packs", "code"):
+        folder = shutil.copytree(built, tmp_path / "copy" / "m.aot")
+        (folder / "manifest.json").write_text(json.dumps({k: v for k, v in manifest(folder).items() if k != key}))
+        with pytest.raises(ValueError, match=rf"^\[m.aot\] manifest.json: .*{key}" + CURE):
+            dt.load(folder, device="cpu")
+        shutil.rmtree(folder)
+    for text in ("{", "", "[]", "\xff", "3"):
+        (built / "manifest.json").write_text(text, "latin-1")
+        with pytest.raises(ValueError, match=r"^\[m.aot\] manifest.json: " + CURE):
+            dt.load(built, device="cpu")
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match=r"manifest.json; dovetail build makes such a folder"):
         dt.load(tmp_path / "empty", device="cpu")
@@ -320,10 +455,13 @@ def test_builds_into_one_folder_at_the_same_time(tmp_path):
 
 
 def test_run_compares_a_folder_with_its_program_alone(built):
-    packs = bytearray((built / "packs.safetensors").read_bytes())
-    begin = 8 + int.from_bytes(packs[:8], "little")
-    packs[begin:] = bytes(len(packs) - begin)
-    (built / "packs.safetensors").write_bytes(packs)
+    """Other packed weights, with their checksums, give other results."""
+    header, data = parts(built / "packs.safetensors")
+    for name, entry in packs_of(built).items():
+        begin, end = entry["data_offsets"]
+        assert header["__metadata__"][name] == checksum(data[begin:end])
+        header["__metadata__"][name] = checksum(bytes(end - begin))
+    pack(built / "packs.safetensors", header, bytes(len(data)))
     assert "DIFFERENT" in run("run", built, "--device", "cpu", "--random", "n=32", "--compare", "cpu", code=1)
     assert "DIFFERENT" in run("run", built, "--device", "cpu", "--random", "n=32", "--compare", "sim", code=1)
 

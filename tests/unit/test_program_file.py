@@ -128,11 +128,15 @@ def test_the_safetensors_package_reads_it(saved):
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(saved, tmp_path):
     before = saved.read_bytes()
-    with pytest.raises(RuntimeError, match=r"\[m.dvt\] it cannot be written: No such file"):
-        program().save(tmp_path / "missing" / "m.dvt")
     (tmp_path / "folder.dvt").mkdir()
-    with pytest.raises(RuntimeError, match=r"\[folder.dvt\] it cannot be written"):
-        program().save(tmp_path / "folder.dvt")
+    for path, error, why in (
+        (tmp_path / "missing/m.dvt", FileNotFoundError, "No such file or directory: {}; make its folder first"),
+        (tmp_path / "folder.dvt", IsADirectoryError, "Is a directory: {}; name a file"),
+        (saved / "m.dvt", OSError, "Not a directory: {}; make its folder first"),
+        (Path("/sys/m.dvt"), PermissionError, "Permission denied: {}; choose a folder that you may write to"),
+    ):
+        with pytest.raises(error, match=rf"^\[{path.name}\] it cannot be written: {why.format(path)}"):
+            program().save(path)
     program("float64").save(saved)
     assert saved.read_bytes() != before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["folder.dvt", "m.dvt"]

@@ -108,10 +108,23 @@ def _along_axis(
         step = (n - 1) / (m - 1) if m > 1 else 0.0
     else:
         step = n / m if scale is None else scale
-    cubic = mode == "bicubic"
-    made = _smooth_taps if antialias else _cubic_taps if cubic else _linear_taps
-    indices, weights = made(counting(m, x.dtype, x.device), n, step, align_corners, cubic)
-    taps = indices.shape[1]
+    i, cubic = counting(m, x.dtype, x.device), mode == "bicubic"
+    if antialias:
+        return _smoothed(x, axis, *_smooth_taps(i, n, step, cubic))
+    place = i * step if align_corners else (i + 0.5) * step - 0.5  # beyond an end, all taps are the same
+    low = _op("floor")(place)
+    t = place - low
+    first, weights = (-1, cubic_weights(t)) if cubic else (0, (1.0 - t, t))
+    total = None
+    for k, weight in enumerate(weights, first):
+        elements = _op("take")(x, _index(low + float(k) if k else low, n), axis=axis)
+        part = elements * along(weight, axis, x.ndim)
+        total = part if total is None else total + part
+    return total
+
+
+def _smoothed(x: Array, axis: int, indices: Array, weights: Array) -> Array:
+    m, taps = indices.shape
     parts = _op("take")(x, _op("reshape")(indices, (m * taps,)), axis=axis)
     parts = _op("reshape")(parts, (*x.shape[:axis], m, taps, *x.shape[axis + 1 :]))
     weights = _op("reshape")(weights, (m, taps, *(1,) * (x.ndim - axis - 1)))
@@ -128,25 +141,8 @@ def _nearest(x: Array, n: int, m: int, scale: float | None, exact: bool) -> Arra
     return _op("minimum")(_op("astype")(place, "int64"), n - 1)
 
 
-def _columns(*columns: Array) -> Array:
-    return _op("stack")(list(columns), axis=1)
-
-
 def _index(place: Array, n: int) -> Array:
     return _op("clip")(_op("astype")(place, "int64"), 0, n - 1)
-
-
-def _linear_taps(i: Array, n: int, step: float, align_corners: bool, cubic: bool) -> tuple[Array, Array]:
-    place = i * step if align_corners else (i + 0.5) * step - 0.5  # beyond an end, both taps are the same
-    low = _op("floor")(place)
-    t = place - low
-    return _columns(_index(low, n), _index(low + 1.0, n)), _columns(1.0 - t, t)
-
-
-def _cubic_taps(i: Array, n: int, step: float, align_corners: bool, cubic: bool) -> tuple[Array, Array]:
-    place = i * step if align_corners else (i + 0.5) * step - 0.5
-    low = _op("floor")(place)
-    return _columns(*(_index(low + k, n) for k in (-1.0, 0.0, 1.0, 2.0))), _columns(*cubic_weights(place - low))
 
 
 def cubic_weights(t: Array) -> tuple[Array, Array, Array, Array]:
@@ -159,7 +155,7 @@ def _keys(d: Array, a: float, near: bool) -> Array:
     return ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0 if near else ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
 
 
-def _smooth_taps(i: Array, n: int, step: float, align_corners: bool, cubic: bool) -> tuple[Array, Array]:
+def _smooth_taps(i: Array, n: int, step: float, cubic: bool) -> tuple[Array, Array]:
     """Taps of a filter that is as wide as an element of the result, as Pillow has it."""
     width = step if step > 1.0 else 1.0
     reach = (2.0 if cubic else 1.0) * width

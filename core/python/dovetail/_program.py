@@ -93,8 +93,8 @@ class Program:
         them has, bit for bit, are not written again: the program's file names the file, the tensor and its SHA-256,
         and must stay next to it.
 
-        Raises RuntimeError where the file cannot be written, ValueError where one of `weights` cannot be read or
-        lies outside of the folder.
+        Raises OSError, such as FileNotFoundError and PermissionError, where the file cannot be written, ValueError
+        where one of `weights` cannot be read or lies outside of the folder.
         """
         names = [os.fspath(name) for name in weights]
         self._core.save(os.fspath(path), portable, names)

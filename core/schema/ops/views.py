@@ -195,6 +195,7 @@ def _bitcast_samples() -> Iterator[Sample]:
     yield sample("parts", draw(3, 5, low=None), dt.int16, only=(dt.float32, dt.float64))
     yield sample("whole", draw(3, 2, low=None), dt.float32, only=(dt.int16,))
     yield sample("odd", draw(3, 5), dt.float32, only=(dt.int16,), error=ValueError)
+    yield sample("bools", draw(3, 5), dt.bool_, only=(dt.uint8, dt.int64), error=TypeError)
     yield sample("row", draw(), dt.float32, only=(dt.int16,), error=ValueError)
 
 
@@ -221,6 +222,7 @@ def _reinterpret_samples() -> Iterator[Sample]:
     yield sample("bytes", draw(3, 5, low=None), (-1,), dt.uint8, only=(dt.float16, dt.int32))
     yield sample("empty", draw(0, 3), (0, 7), dt.int64, only=(dt.uint8,))
     yield sample("odd", draw(7), (-1,), dt.int32, only=(dt.uint8,), error=ValueError)
+    yield sample("bools", draw(7), (-1,), dt.bool_, only=(dt.uint8,), error=TypeError)
     yield sample("more", draw(8), (3,), dt.int32, only=(dt.uint8,), error=ValueError)
 
 

@@ -22,11 +22,14 @@ dvr_status status_of(ErrorKind kind) {
     case ErrorKind::axis:
     case ErrorKind::overflow:
     case ErrorKind::no_file:
+    case ErrorKind::is_folder:
     case ErrorKind::buffer: return DVR_VALUE;
     case ErrorKind::index: return DVR_INDEX;
     case ErrorKind::memory: return DVR_MEMORY;
     case ErrorKind::not_implemented: return DVR_NOT_IMPLEMENTED;
     case ErrorKind::device_lost: return DVR_DEVICE_LOST;
+    case ErrorKind::no_permission:
+    case ErrorKind::file:
     case ErrorKind::runtime: break;
   }
   return DVR_RUNTIME;

@@ -273,6 +273,9 @@ static py::object type_of(ErrorKind kind) {
   if (kind == ErrorKind::axis) return lazy("_errors", "AxisError");
   if (kind == ErrorKind::overflow) return py::reinterpret_borrow<py::object>(PyExc_OverflowError);
   if (kind == ErrorKind::no_file) return py::reinterpret_borrow<py::object>(PyExc_FileNotFoundError);
+  if (kind == ErrorKind::no_permission) return py::reinterpret_borrow<py::object>(PyExc_PermissionError);
+  if (kind == ErrorKind::is_folder) return py::reinterpret_borrow<py::object>(PyExc_IsADirectoryError);
+  if (kind == ErrorKind::file) return py::reinterpret_borrow<py::object>(PyExc_OSError);
   if (kind == ErrorKind::buffer) return py::reinterpret_borrow<py::object>(PyExc_BufferError);
   return py::reinterpret_borrow<py::object>(types[int(kind)]);
 }

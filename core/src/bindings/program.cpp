@@ -260,9 +260,11 @@ void make_programs(py::module_& m) {
       "saved_packs",
       [] {
         const SavedPackCounts counts = saved_pack_counts();
-        return py::make_tuple(counts.taken, counts.stale);
+        return py::make_tuple(counts.taken, counts.stale, counts.damaged);
       },
-      "(taken, stale): packed weights of files that kernels of this process took, or that were packed anew.");
+      "(taken, stale, damaged): packed weights of files that kernels of this process took, or that were packed "
+      "anew, "
+      "as they are of other kernels, or not the bytes that were saved.");
   m.def(
       "verify_program",
       [](const std::filesystem::path& path) {

@@ -14,9 +14,7 @@ auto about(const char* function, const path& file, F&& work) {
   try {
     return work();
   } catch (const Error& e) {
-    std::string why = e.what();
-    if (!e.cure.empty()) why.resize(why.size() - e.cure.size() - 2);  // it comes back with the new Error
-    throw Error(e.kind, std::string("[") + function + "] " + file.filename().string() + ": " + why, e.cure);
+    throw e.within(std::string("[") + function + "] " + file.filename().string() + ": ");
   }
 }
 

@@ -38,10 +38,6 @@ Registry& registry() {
   return r;
 }
 
-std::string cause_of(const Error& error) {
-  const std::string text = error.what();
-  return error.cure.empty() ? text : text.substr(0, text.size() - error.cure.size() - 2);
-}
 std::string package_of(const std::string& name) { return name.empty() ? "the plugin" : "dovetail-" + name; }
 
 // The loaded backend of this name, or nullptr; throws if it came from another library.
@@ -127,7 +123,7 @@ void open_devices(Backend& backend) {
     try {
       backend.devices.push_back(open_device(backend, i, int(index)));
     } catch (const Error& error) {
-      const std::string cause = backend.name + ":" + std::to_string(i) + ": " + cause_of(error);
+      const std::string cause = backend.name + ":" + std::to_string(i) + ": " + error.without_cure();
       errors.emplace_back(ErrorKind::runtime, cause, error.cure);
     }
   }
@@ -141,7 +137,7 @@ void as_load_error(const std::string& name, Open open) {
   try {
     open();
   } catch (const Error& error) {
-    if (!error.cure.empty()) refuse(cause_of(error), error.cure);
+    if (!error.cure.empty()) refuse(error.without_cure(), error.cure);
     refuse(error.what(), "correct what it names, or reinstall " + package_of(name));
   } catch (const std::system_error& error) {  // thrown by a plugin in C++, most often by std::thread
     if (error.code() != std::errc::resource_unavailable_try_again) throw;

@@ -56,6 +56,7 @@ struct SavedPack {
   uint64_t size = 0, layout = 0;
   const std::byte* data = nullptr;
   std::shared_ptr<const void> owner;  // of the memory
+  uint64_t checksum = 0;              // of the bytes, as the file has it
 };
 constexpr size_t kPartsOfPackedCall = 4;
 // By the name of an array of a program.

@@ -10,8 +10,11 @@
 namespace dovetail {
 namespace {
 struct Images {
-  std::mutex mutex;                                         // guards the maps
-  std::map<std::string, std::string> trusted;               // paths by key
+  std::mutex mutex;  // guards the maps
+  struct File {
+    std::string path, sha256;
+  };
+  std::map<std::string, File> trusted;                      // by key
   std::map<std::string, std::shared_ptr<const Code>> kept;  // by key
   std::atomic<bool> any{false}, records{false};
 };
@@ -33,28 +36,30 @@ std::string key_of(const std::string& tool, const std::string& request) {
 }
 }  // namespace
 
-void trust_image(const std::string& key, const std::string& path) {
+void trust_image(const std::string& key, const std::string& path, const std::string& sha256) {
   const std::lock_guard guard(images().mutex);
-  images().trusted[key] = path;
+  images().trusted[key] = {path, sha256};
   images().any = true;
 }
 
 std::shared_ptr<const Code> trusted_image(const std::string& tool, const std::string& request) {
   if (!images().any) return nullptr;
-  std::string path;
+  Images::File trusted;
   {
     const std::lock_guard guard(images().mutex);
     const auto found = images().trusted.find(key_of(tool, request));
     if (found == images().trusted.end()) return nullptr;
-    path = found->second;
+    trusted = found->second;
   }
   try {
-    const platform::MappedFile file(path);
+    const platform::MappedFile file(trusted.path);
     if (!file.error().empty()) throw Error(ErrorKind::value, file.error());
-    const auto* const bytes = reinterpret_cast<const char*>(file.bytes().data());
-    return std::make_shared<const Code>(std::string_view(bytes, file.bytes().size()));
+    const std::string image(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+    if (to_hex(sha256(image)) != trusted.sha256)
+      throw Error(ErrorKind::value, "it is not the file that was built", "copy the folder again");
+    return std::make_shared<const Code>(image);
   } catch (const Error& e) {
-    log(Log::loader, 2, path + " is not run: " + e.what());
+    log(Log::loader, 1, trusted.path + " is not run: " + e.what());
     return nullptr;
   }
 }

@@ -23,16 +23,26 @@ std::string base_name(const std::string& folder) {
   return platform::from_path((path.has_filename() ? path : path.parent_path()).filename());
 }
 
-// pack/<array>/<backend>/<call>/<layout>: the array's name may have slashes, the rest has none but in <call>.
-std::string tensor_name(const std::string& array, const Device& device, const SavedPack& pack) {
-  char layout[17];
-  std::snprintf(layout, sizeof layout, "%016llx", static_cast<unsigned long long>(pack.layout));
-  return std::string(kPackPrefix) + array + "/" + device.backend->name + "/" + pack.call + "/" + layout;
+std::string digits_of(uint64_t number) {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
+  return digits;
+}
+// Throws where the text is not what digits_of() makes.
+uint64_t number_of(const std::string& digits, const std::string& what) {
+  if (digits.size() != 16 || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
+    throw Error(ErrorKind::value, what + " is no number of 16 lower-case digits");
+  return std::stoull(digits, nullptr, 16);
 }
 
-void expect_written(const platform::FileDraft& draft, const std::string& path) {
-  if (!draft.error().empty())
-    throw Error(ErrorKind::runtime, "[build] " + path + " cannot be written: " + draft.error());
+// pack/<array>/<backend>/<call>/<layout>: the array's name may have slashes, the rest has none but in <call>.
+std::string tensor_name(const std::string& array, const Device& device, const SavedPack& pack) {
+  return std::string(kPackPrefix) + array + "/" + device.backend->name + "/" + pack.call + "/" +
+         digits_of(pack.layout);
+}
+
+void expect_written(const std::string& path, const platform::FileError& error) {
+  if (!error.empty()) throw write_error(path, error).within("[build] ");
 }
 }  // namespace
 
@@ -40,13 +50,16 @@ void expect_written(const platform::FileDraft& draft, const std::string& path) {
 PacksWritten write_packs(RunnableProgram& runnable, Device& device, const std::string& folder) {
   std::vector<safetensors::Entry> entries;
   std::vector<SavedPack> packs;
+  Json metadata = Json::map({{"format", "dovetail packs"}});
   PacksWritten written;
   uint64_t at = 0;
   for (auto& [array, pack] : runnable.packs_on(device)) {
     const uint64_t gap = (safetensors::kAlignment - at % safetensors::kAlignment) % safetensors::kAlignment;
     if (gap) entries.push_back({"pad" + std::to_string(entries.size()), "U8", {int64_t(gap)}, at, at + gap});
     at += gap;
-    entries.push_back({tensor_name(array, device, pack), "U8", {int64_t(pack.size)}, at, at + pack.size});
+    const std::string name = tensor_name(array, device, pack);
+    metadata.members.emplace_back(name, digits_of(pack.checksum));
+    entries.push_back({name, "U8", {int64_t(pack.size)}, at, at + pack.size});
     at += pack.size;
     ++written.count, written.bytes += pack.size;
     packs.push_back(std::move(pack));
@@ -54,7 +67,7 @@ PacksWritten write_packs(RunnableProgram& runnable, Device& device, const std::s
   if (packs.empty()) return written;
   const std::string path = folder + "/" + kArtefactPacks;
   platform::FileDraft draft(path);
-  draft.write(safetensors::header_of(entries, Json::map({{"format", "dovetail packs"}})));
+  draft.write(safetensors::header_of(entries, std::move(metadata)));
   size_t next = 0;
   for (const safetensors::Entry& e : entries) {
     static constexpr char zeros[safetensors::kAlignment] = {};
@@ -62,7 +75,7 @@ PacksWritten write_packs(RunnableProgram& runnable, Device& device, const std::s
     else draft.write({reinterpret_cast<const char*>(packs[next++].data), e.end - e.begin});
   }
   draft.commit();
-  expect_written(draft, path);
+  expect_written(path, draft.error());
   return written;
 }
 
@@ -71,8 +84,7 @@ CodeWritten write_code(const std::string& folder) {
   for (const auto& [key, image] : recorded_images()) {
     const std::string path = folder + "/" + kArtefactCode + "/" + key + std::string(kCodeSuffix);
     const std::string_view parts[] = {image};
-    if (const std::string error = platform::replace_file(path, parts); !error.empty())
-      throw Error(ErrorKind::runtime, "[build] " + path + " cannot be written: " + error);
+    expect_written(path, platform::replace_file(path, parts));
     ++written.count, written.bytes += image.size();
   }
   return written;
@@ -85,8 +97,8 @@ struct Manifest {
   std::string backend;
   std::vector<std::vector<std::vector<int64_t>>> sizes;  // shapes of the inputs for which it was built
   bool has_packs = false;
-  std::vector<std::string> code;  // names of files
-  bool eager = false;             // narrow floats are rounded after every node
+  std::vector<std::pair<std::string, std::string>> code;  // names of files, and their SHA-256
+  bool eager = false;                                     // narrow floats are rounded after every node
 };
 
 std::vector<int64_t> shape_of(const Json& j) {
@@ -100,41 +112,51 @@ bool is_code_name(std::string_view name) {
          name.substr(0, 64).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-Manifest read_manifest(const std::string& folder) {
-  const std::string path = folder + "/" + kArtefactManifest;
+// Errors name the file of the folder and a cure.
+template <class F>
+auto about(const char* file, const F& work) {
+  try {
+    return work();
+  } catch (const Error& e) {
+    const std::string why = std::string(file) + ": " + e.without_cure();
+    throw Error(e.kind, why, e.cure.empty() ? "copy the folder again, or `dovetail build` it again" : e.cure);
+  }
+}
+
+Manifest read_manifest(const std::string& path) {
   if (!platform::is_file(path))
-    throw Error(ErrorKind::no_file, std::string("no such file: ") + path, "dovetail build makes such a folder");
+    throw Error(ErrorKind::no_file, "no such file: " + path, "dovetail build makes such a folder");
   const platform::MappedFile file(path);
   if (!file.error().empty() || file.bytes().size() > kMostManifest)
-    throw Error(ErrorKind::value, std::string(kArtefactManifest) + " cannot be read: " +
-                                      (file.error().empty() ? "it is too long" : file.error()));
+    throw Error(ErrorKind::value, "it cannot be read: " + (file.error().empty() ? "it is too long" : file.error()));
   const Json j = parse_json({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
-  const char* const what = kArtefactManifest;
+  const char* const what = "it";
   if (const int64_t format = j.at("dovetail_artefact", what).as_integer("dovetail_artefact");
       format != kArtefactFormat)
     throw Error(ErrorKind::value,
                 "it is of format " + std::to_string(format) + ", this dovetail reads format " +
                     std::to_string(kArtefactFormat),
-                format > kArtefactFormat ? "pip install -U dovetail-runtime" : "dovetail build it again");
+                format > kArtefactFormat ? "pip install -U dovetail-runtime" : "`dovetail build` it again");
   Manifest made;
   made.backend = j.at("backend", what).as_string("backend");
   for (const Json& sizes : j.at("sizes", what).as_list("sizes")) {
     auto& shapes = made.sizes.emplace_back();
     for (const Json& shape : sizes.as_list("sizes")) shapes.push_back(shape_of(shape));
   }
-  made.has_packs =
-      j.at("packs", what).find("count") && j.at("packs", what).at("count", what).as_integer("count") > 0;
-  for (const Json& name : j.at("code", what).as_list("code")) {
-    made.code.push_back(name.as_string("code"));
-    if (!is_code_name(made.code.back())) throw Error(ErrorKind::value, "code: a name that is no file of code");
+  made.has_packs = j.at("packs", what).at("count", "packs").as_integer("count") > 0;
+  for (const Json& item : j.at("code", what).as_list("code")) {
+    const std::string& name = item.as_string("code");
+    if (!is_code_name(name)) throw Error(ErrorKind::value, "code: a name that is no file of code");
+    const std::string file = std::string(kArtefactCode) + "/" + name;
+    made.code.emplace_back(name, j.at("sha256", what).at(file, "sha256").as_string("a file's sha256"));
   }
   if (const Json* numerics = j.find("numerics")) made.eager = numerics->as_string("numerics") == "eager";
   return made;
 }
 
 // By the array's name.
-SavedPacks read_packs(const std::string& folder, const Device& device) {
-  const safetensors::File file(folder + "/" + kArtefactPacks);
+SavedPacks read_packs(const std::string& path, const Device& device) {
+  const safetensors::File file(path);
   SavedPacks packs;
   for (const safetensors::Entry& e : file.entries()) {
     if (!e.name.starts_with(kPackPrefix)) continue;
@@ -151,16 +173,17 @@ SavedPacks read_packs(const std::string& folder, const Device& device) {
     }
     const std::string backend = e.name.substr(slash[kParts - 1] + 1, slash[kParts - 2] - slash[kParts - 1] - 1);
     if (backend != device.backend->name) continue;
-    const std::string layout = e.name.substr(slash[0] + 1);
-    if (layout.size() != 16 || layout.find_first_not_of("0123456789abcdef") != std::string::npos)
-      throw Error(ErrorKind::value, "tensor " + e.name + ": its layout is no number of 16 lower-case digits");
+    const uint64_t layout = number_of(e.name.substr(slash[0] + 1), "tensor " + e.name + ": its layout");
+    const Json* sum = file.metadata() ? file.metadata()->find(e.name) : nullptr;
+    if (!sum) throw Error(ErrorKind::value, "tensor " + e.name + ": the metadata have no checksum of it");
     const HostArray bytes = file.array(e);
     packs[e.name.substr(kPackPrefix.size(), slash[kParts - 1] - kPackPrefix.size())].push_back(
         {.call = e.name.substr(slash[kParts - 2] + 1, slash[0] - slash[kParts - 2] - 1),
          .size = e.end - e.begin,
-         .layout = std::stoull(layout, nullptr, 16),
+         .layout = layout,
          .data = bytes.data,
-         .owner = bytes.owner});
+         .owner = bytes.owner,
+         .checksum = number_of(sum->as_string("a checksum"), "tensor " + e.name + ": its checksum")});
   }
   return packs;
 }
@@ -170,8 +193,8 @@ void trust(const std::string& folder, const Manifest& manifest) {
   if (platform::is_writable_by_all(folder) || (!manifest.code.empty() && platform::is_writable_by_all(code)))
     throw Error(ErrorKind::value, "every user may write its folder, so its code is not run",
                 "chmod o-w " + folder + " " + code);
-  for (const std::string& name : manifest.code)
-    trust_image(name.substr(0, name.size() - kCodeSuffix.size()), code + "/" + name);
+  for (const auto& [name, hash] : manifest.code)
+    trust_image(name.substr(0, name.size() - kCodeSuffix.size()), code + "/" + name, hash);
 }
 
 std::vector<TensorType> types_of_inputs(const Program& p, const std::vector<std::vector<int64_t>>& shapes) {
@@ -189,16 +212,19 @@ std::vector<TensorType> types_of_inputs(const Program& p, const std::vector<std:
 }
 
 std::unique_ptr<RunnableProgram> opened(const std::string& folder, Device& device, bool trust_code) {
-  const Manifest manifest = read_manifest(folder);
+  const auto path = [&](const char* file) { return folder + "/" + file; };
+  const Manifest manifest = about(kArtefactManifest, [&] { return read_manifest(path(kArtefactManifest)); });
   if (manifest.backend != device.backend->name)
     throw Error(ErrorKind::value, "it was built for " + manifest.backend + ", not for " + device.name,
                 "dovetail build --device " + device.backend->name);
   if (trust_code) trust(folder, manifest);
-  auto program = load_program(folder + "/" + kArtefactProgram);
+  auto program = load_program(path(kArtefactProgram));
   auto made = std::make_unique<RunnableProgram>(
       std::move(program), manifest.eager ? RunnableProgram::Fuse::rounding_each : RunnableProgram::Fuse::yes);
-  if (manifest.has_packs && packing) made->give_packs(read_packs(folder, device));
-  for (const auto& shapes : manifest.sizes) made->prepare(device, types_of_inputs(made->program(), shapes));
+  if (manifest.has_packs && packing)
+    made->give_packs(about(kArtefactPacks, [&] { return read_packs(path(kArtefactPacks), device); }));
+  for (const auto& shapes : manifest.sizes)
+    made->prepare(device, about(kArtefactManifest, [&] { return types_of_inputs(made->program(), shapes); }));
   return made;
 }
 }  // namespace
@@ -219,9 +245,7 @@ std::unique_ptr<RunnableProgram> open_artefact(const std::string& path, Device& 
   try {
     return opened(path, device, trust_code);
   } catch (const Error& e) {
-    std::string why = e.what();
-    if (!e.cure.empty()) why.resize(why.size() - e.cure.size() - 2);  // it comes back with the new Error
-    throw Error(e.kind, "[" + base_name(path) + "] " + why, e.cure);
+    throw e.within("[" + base_name(path) + "] ");
   }
 }
 }  // namespace dovetail

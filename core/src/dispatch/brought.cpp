@@ -113,12 +113,15 @@ class Collector {
       const Program::Node& node = b.program->nodes[k];
       if (node.op->spec.flags & op_control)
         for (const auto& part : b.programs.at(k)) add(*part);
-      else if (node.op->spec.flags & op_has_decomposition) add(node, *b.nodes[k].attrs, b.values);
+      else if (node.op->spec.flags & kDecomposes) add(node, *b.nodes[k].attrs, b.values);
     }
   }
   Program::Decompositions found;
 
  private:
+  // In some dtypes: traced() finds out whether in those of a call.
+  static constexpr uint32_t kDecomposes = op_has_decomposition | op_complex_decomposition | op_stored_decomposition;
+
   void add(const Program::Node& node, Attrs attrs, std::span<const TensorType> values) {
     std::vector<Tensor> operands(node.in.size());
     std::vector<const Tensor*> in;
@@ -136,11 +139,27 @@ class Collector {
     inv.infer_abstract(plan);
     inv.plan = &plan;
     for (size_t i = 0; i < operands.size(); ++i)  // the decomposition gets them after casts
-      if (in[i]) operands[i].set_type(working(plan.compute_of(int(i)), *node.op), nullptr);
+      for (const DType to : casts_of(inv, int(i)))
+        if (in[i] && operands[i].dtype != to) add_cast(operands[i], to);
     Plan of_casts;
     inv.infer_abstract(of_casts);
     inv.plan = &of_casts;
     add(inv);
+  }
+
+  void add_cast(Tensor& x, DType to) {
+    static const Op& astype = op("astype");
+    Attrs attrs;
+    attrs.at[0] = {DVT_A_DTYPE, 1, {.dt = info(to).dl}};
+    const Tensor* in[] = {&x};
+    Invocation cast(astype, nullptr, in, 1, attrs);
+    Tensor out;
+    cast.out[0] = &out;
+    Plan plan;
+    cast.infer_abstract(plan);
+    cast.plan = &plan;
+    add(cast);
+    x.set_type(to, nullptr);
   }
 
   void add(const Invocation& inv) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "device/environment.hpp"
@@ -84,9 +85,33 @@ std::string packed_call(std::span<const uint64_t> own) {
 }
 
 namespace {
-std::atomic<uint64_t> packs_taken{0}, packs_stale{0};
+std::atomic<uint64_t> packs_taken{0}, packs_stale{0}, packs_damaged{0};
+
+void report_once(std::atomic<uint64_t>& count, const std::string& why) {
+  if (!count.fetch_add(1)) log(Log::dispatch, 1, why);
+}
 }  // namespace
-SavedPackCounts saved_pack_counts() { return {packs_taken, packs_stale}; }
+SavedPackCounts saved_pack_counts() { return {packs_taken, packs_stale, packs_damaged}; }
+
+uint64_t checksum(std::span<const std::byte> bytes) {
+  constexpr size_t kLanes = 4;  // so that multiplications overlap
+  const auto mixed = [](uint64_t sum, uint64_t word) {
+    sum = (sum ^ word) * 0x9E3779B97F4A7C15u;
+    return sum ^ sum >> 32;
+  };
+  uint64_t sums[kLanes] = {1, 2, 3, 4}, words[kLanes];
+  const std::byte* at = bytes.data();
+  size_t left = bytes.size();
+  for (; left >= sizeof words; left -= sizeof words, at += sizeof words) {
+    std::memcpy(words, at, sizeof words);
+    for (size_t i = 0; i < kLanes; ++i) sums[i] = mixed(sums[i], words[i]);
+  }
+  std::fill_n(words, kLanes, 0);
+  if (left) std::memcpy(words, at, left);
+  uint64_t all = bytes.size();
+  for (size_t i = 0; i < kLanes; ++i) all = mixed(all, mixed(sums[i], words[i]));
+  return all;
+}
 
 std::vector<SavedPack> packs_to_save(Storage& value) {
   std::vector<SavedPack> saved;
@@ -99,7 +124,8 @@ std::vector<SavedPack> packs_to_save(Storage& value) {
     retain(packed.bytes);
     bytes.own(packed.bytes);
     const HostArray elements = elements_of(bytes);
-    saved.push_back({packed_call(own), packed.size, packed.layout, elements.data, elements.owner});
+    saved.push_back({packed_call(own), packed.size, packed.layout, elements.data, elements.owner,
+                     checksum({elements.data, packed.size})});
   }
   return saved;
 }
@@ -155,10 +181,15 @@ bool PackedOperands::take_saved(Storage& value, const PackKey& key, Packed& foun
   bool stale = false;
   const auto saved = saved_pack(value, call, found.size, found.layout, stale);
   if (!saved) {
-    if (stale && !packs_stale.fetch_add(1))
-      log(Log::dispatch, 1,
-          "saved packs are of other kernels than this machine runs, as that of " + call +
-              ": they are packed anew; `dovetail build` on this machine saves them");
+    if (stale)
+      report_once(packs_stale, "saved packs are of other kernels than this machine runs, as that of " + call +
+                                   ": they are packed anew; `dovetail build` on this machine saves them");
+    return false;
+  }
+  if (checksum({saved->data, saved->size}) != saved->checksum) {
+    report_once(packs_damaged,
+                "saved packs are damaged, as that of " + call +
+                    ": they are packed anew; copy the folder again, `dovetail show --verify` checks its files");
     return false;
   }
   HostArray bytes{DType::u8, {int64_t(saved->size)}, saved->data, saved->owner};

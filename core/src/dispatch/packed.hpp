@@ -12,10 +12,13 @@ inline bool packs_operands(const dvt_kernel& row) {
 // What packed bytes depend on but for their layout, as text: <op>/<engine>/<operand>/<its view>. It means the same
 // in every process. `own`: PackKey's own words.
 std::string packed_call(std::span<const uint64_t> own);
+// Of packed bytes in a file: a change within any eight bytes changes it. SHA-256 takes longer than to pack anew.
+uint64_t checksum(std::span<const std::byte>);
 // What of a value's packed bytes is worth a file.
 std::vector<SavedPack> packs_to_save(Storage&);
 struct SavedPackCounts {
-  uint64_t taken = 0, stale = 0;  // of this process; stale: packed anew, as size or layout are others
+  uint64_t taken = 0;               // of this process
+  uint64_t stale = 0, damaged = 0;  // packed anew, as size or layout are others, or the bytes not those saved
 };
 SavedPackCounts saved_pack_counts();
 

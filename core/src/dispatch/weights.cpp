@@ -7,6 +7,7 @@
 #include "dispatch/execute.hpp"
 #include "dispatch/host_memory.hpp"
 #include "dispatch/run_program.hpp"
+#include "graph/file.hpp"
 
 namespace dovetail {
 namespace {
@@ -114,6 +115,6 @@ void save_tensors(const std::string& path, const std::vector<std::pair<std::stri
   draft.write(safetensors::header_of(entries, std::move(metadata)));
   for (const size_t i : order) write_tensor(arrays[i].second, draft);
   draft.commit();
-  if (!draft.error().empty()) throw Error(ErrorKind::runtime, "it cannot be written: " + draft.error());
+  if (!draft.error().empty()) throw write_error(path, draft.error());
 }
 }  // namespace dovetail

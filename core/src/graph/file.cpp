@@ -1,6 +1,7 @@
 #include "graph/file.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -91,8 +92,7 @@ class FileWriter {
   void write(const std::string& path) {
     const std::string header = safetensors::header_of(entries_, std::move(metadata_));
     data_.insert(data_.begin(), header);
-    if (const std::string error = platform::replace_file(path, data_); !error.empty())
-      throw Error(ErrorKind::runtime, "it cannot be written: " + error);
+    if (const auto error = platform::replace_file(path, data_); !error.empty()) throw write_error(path, error);
   }
 
  private:
@@ -142,15 +142,9 @@ class TensorReader {
     try {
       return array_of(opened(there), tensor->as_string("a tensor's tensor"), dtype, std::move(shape));
     } catch (const Error& e) {
-      throw Error(ErrorKind::value, "tensor " + name + " in " + Json(there).dump() + ": " + without_cure(e),
+      throw Error(ErrorKind::value, "tensor " + name + " in " + Json(there).dump() + ": " + e.without_cure(),
                   e.cure);
     }
-  }
-
-  static std::string without_cure(const Error& e) {  // it comes back with the new Error
-    std::string why = e.what();
-    if (!e.cure.empty()) why.resize(why.size() - e.cure.size() - 2);
-    return why;
   }
 
  private:
@@ -205,7 +199,7 @@ auto about(const std::string& path, const F& work) {
   try {
     return work();
   } catch (const Error& e) {
-    throw Error(e.kind, "[" + file_name(path) + "] " + TensorReader::without_cure(e), e.cure);
+    throw e.within("[" + file_name(path) + "] ");
   }
 }
 
@@ -219,6 +213,20 @@ std::shared_ptr<const Program> opened(const std::string& path, const ReadTensor*
                     });
 }
 }  // namespace
+
+Error write_error(const std::string& path, const platform::FileError& error) {
+  const std::string why = "it cannot be written: " + error.text + ": " + path;
+  switch (error.number) {
+    case ENOENT:
+    case ENOTDIR:
+      return {error.number == ENOENT ? ErrorKind::no_file : ErrorKind::file, why, "make its folder first"};
+    case EACCES:
+    case EPERM: return {ErrorKind::no_permission, why, "choose a folder that you may write to"};
+    case EISDIR: return {ErrorKind::is_folder, why, "name a file"};
+    case ENOSPC: return {ErrorKind::file, why, "free some space"};
+    default: return {ErrorKind::file, why};
+  }
+}
 
 void save_program(const Program& program, const std::string& path, const SaveOptions& options) {
   about(path, [&] { FileWriter(program, Elsewhere(path, options.weights), options.decompositions).write(path); });

@@ -1,15 +1,20 @@
 // Programs as files: .dvt, a safetensors file whose metadata have the program's JSON and whose tensors are the
 // program's arrays. docs/file_format.md describes it.
 #pragma once
+#include "error.hpp"
 #include "graph/program.hpp"
+#include "platform/platform.hpp"
 
 namespace dovetail {
+// "it cannot be written: ...", with the path and a cure, of the kind that Python's open raises.
+Error write_error(const std::string& path, const platform::FileError&);
+
 struct SaveOptions {
   std::vector<std::string> weights = {};
   const Program::Decompositions* decompositions = nullptr;  // in place of the program's own
 };
 // `weights`: safetensors files in the folder of `path`, or below it. Arrays that they have are named in the file
-// and not written again. Readers of `path` see the old file or the new one. Throws Error(runtime) where it cannot
+// and not written again. Readers of `path` see the old file or the new one. Throws write_error() where it cannot
 // be written, Error(value) where one of `weights` cannot be read or lies elsewhere.
 void save_program(const Program&, const std::string& path, const SaveOptions& = {});
 // The program's arrays are the mapped files: they must stay as they are while the program lives. Nothing of them is

@@ -331,7 +331,10 @@ class Reader {
     const std::string what = "[" + node.op->spec.name + "] " + p.name;
     const bool is_slot = value.find("number") != nullptr;
     const bool real = is_slot && made_->numbers[size_t(entry(*value.find("number")))].is_real;
-    if (value.kind == Json::null) return void(a = {DVT_A_NONE, 0, {.raw = 0}});
+    if (value.kind == Json::null) {
+      if (p.kind == ParamKind::program) fail(what + ": expected a program");
+      return void(a = {DVT_A_NONE, 0, {.raw = 0}});
+    }
     switch (p.kind) {
       case ParamKind::i64:
         a = {DVT_A_I64, 1, {.i = is_slot ? 0 : value.as_integer(what.c_str())}};

@@ -64,8 +64,13 @@ std::string read_own_file(const std::string& path);
 // Readers see the old content or the new one, never a part. The folder is made; a link at `path` is replaced, not
 // followed. False where the file cannot be written.
 bool replace_file(const std::string& path, const std::string& content);
-// The same in parts, with the rights of new files, in a folder that is there. Returns the error; empty: none.
-std::string replace_file(const std::string& path, std::span<const std::string_view> parts);
+struct FileError {
+  std::string text;  // empty: no error
+  int number = 0;    // as errno has it; 0: unknown
+  bool empty() const { return text.empty(); }
+};
+// The same in parts, with the rights of new files, in a folder that is there.
+FileError replace_file(const std::string& path, std::span<const std::string_view> parts);
 // A file that is written in parts and takes the place of `path` when it is complete. After an error the rest does
 // nothing.
 class FileDraft {
@@ -75,10 +80,12 @@ class FileDraft {
   FileDraft(const FileDraft&) = delete;
   void write(std::string_view part);
   void commit();
-  const std::string& error() const { return error_; }  // empty: none so far
+  const FileError& error() const { return error_; }  // the first one
 
  private:
-  std::string path_, draft_, error_;
+  void fail(int number);
+  std::string path_, draft_;
+  FileError error_;
   int file_ = -1;
 };
 // An environment variable; nullptr also in a program that runs with the rights of another user, which must neither

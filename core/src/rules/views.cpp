@@ -250,10 +250,18 @@ bool view_squeeze(Inference& inv, int64_t&) {
 
 // ---- bitcast ------------------------------------------------------------------------------------
 
+// Bools are bytes of 0 or 1, which kernels rely on.
+static void expect_values_of(Inference& inv, DType from, DType to) {
+  if (to == DType::b8 && from != DType::b8)
+    inv.fail(ErrorKind::type, "the bits of " + std::string(info(from).name) +
+                                  " as bool: expected another dtype; x != 0 makes bools");
+}
+
 // The parts of an element are a last axis: (n) of complex64 is (n, 2) of float32, and the other way round.
 void shape_bitcast(Inference& inv) {
   const TensorType& x = inv.operand(0);
   const DTypeInfo &from = info(x.dtype), &to = info(inv.result[0]);
+  expect_values_of(inv, x.dtype, inv.result[0]);
   Shape shape(x.shape());
   if (from.bytes() % to.bytes() && to.bytes() % from.bytes())
     inv.fail(ErrorKind::type, std::string(from.name) + " has " + std::to_string(from.bytes()) + " bytes and " +
@@ -290,6 +298,7 @@ void shape_reinterpret(Inference& inv) {
   const int a = attr(inv, "shape");
   const std::span<int64_t> shape = ints(inv, a);
   const uint64_t bytes = x.bytes();
+  expect_values_of(inv, x.dtype, inv.result[0]);
   if (shape.size() == 1 && shape[0] == -1) shape[0] = int64_t(bytes * 8 / info(inv.result[0]).bits());
   const TensorType& out = inv.output(0, shape);
   if (out.bytes() != bytes)

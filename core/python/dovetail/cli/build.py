@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import itertools
 import json
 import os
@@ -105,6 +106,7 @@ def _build(
             manifest["notes"] = [
                 f"no packed weights and no machine code: they are made on {target}; run dovetail build there"
             ]
+        manifest["sha256"] = hashes(draft)
         draft.chmod(0o755)
         (draft / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
         _replace(folder, draft)
@@ -112,6 +114,15 @@ def _build(
         shutil.rmtree(draft, ignore_errors=True)
         raise
     return manifest
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file of a folder and its subfolders but the manifest, by its path with slashes."""
+    found = {}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file() and p != folder / MANIFEST):
+        with path.open("rb") as file:
+            found[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
 
 
 def _replace(folder: Path, draft: Path) -> None:
@@ -154,6 +165,7 @@ def _manifest(device: Any, shapes: Sequence[Any], numerics: str, target: str) ->
         "sizes": [list(map(list, of_inputs)) for of_inputs in shapes],
         "packs": {"count": 0, "bytes": 0},
         "code": [],
+        "sha256": {},
         "notes": [],
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from dovetail.cli.output import fail, human_bytes, json_option, print_json, prin
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--device", "-d", "names", multiple=True, metavar="NAME",
               help="A device to report on; may be repeated. Default: all of them.")  # fmt: skip
-@click.option("--verify", is_flag=True, help="Read all tensors and compare them with their hashes.")
+@click.option("--verify", is_flag=True,
+              help="Read all tensors, and all files of a folder, and compare them with their hashes.")  # fmt: skip
 @click.option("--html", "page", type=click.Path(path_type=Path), metavar="PAGE",
               help="Write one HTML file, which needs nothing else.")  # fmt: skip
 @json_option
@@ -40,8 +42,10 @@ def command(file: Path, names: tuple[str, ...], verify: bool, page: Path | None,
         except OSError as error:
             fail(f"{page} cannot be written: {error.strerror}")
     checked = _verified(program_file(file)) if verify else None
+    files = _verified_files(file) if verify and file.is_dir() else None
     if as_json:
-        print_json(program_view.data_of(view) | ({"verified": checked} if checked else {}))
+        print_json(program_view.data_of(view) | ({"verified": checked} if checked else {})
+                   | ({"verified_files": files} if files else {}))  # fmt: skip
     else:
         for line in [f"{page}"] if page else program_view.text_of(view):
             click.echo(line)
@@ -50,6 +54,11 @@ def command(file: Path, names: tuple[str, ...], verify: bool, page: Path | None,
             click.echo(f"verified: {checked['tensors']} tensors of {size}")
             if checked["without_hash"]:
                 click.echo(f"not verified, as the file has no hash of them: {_names(checked['without_hash'])}")
+        if files:
+            click.echo(f"verified: {files['files']} files of the folder")
+    if files and files["wrong"]:
+        fail(f"[{file.name}] files are not those that were built: {_names(files['wrong'])}; copy the folder again, "
+             "or `dovetail build` it again")  # fmt: skip
     if checked and checked["wrong"]:
         fail(
             f"[{file.name}] tensors are not those that were saved: {_names(checked['wrong'])}; copy the file again"
@@ -77,6 +86,23 @@ def _verified(file: Path) -> dict[str, Any]:
 
     tensors, size, without_hash, wrong = _core.verify_program(file)
     return {"tensors": tensors, "bytes": size, "without_hash": without_hash, "wrong": wrong}
+
+
+def _verified_files(folder: Path) -> dict[str, Any]:
+    """Which files of a built folder are not those of its manifest; files that are missing or new are among them."""
+    from dovetail.cli.build import MANIFEST, hashes
+
+    try:
+        expected = json.loads((folder / MANIFEST).read_bytes())["sha256"]
+        found = hashes(folder)
+    except OSError as error:
+        fail(f"[{folder.name}] {error.filename} cannot be read: {error.strerror}; `dovetail build` it again")
+    except (ValueError, KeyError, TypeError):
+        expected = None
+    if not isinstance(expected, dict):
+        fail(f"[{folder.name}] {MANIFEST} has no hashes of the folder's files; `dovetail build` it again")
+    wrong = sorted(name for name in {*expected, *found} if expected.get(name) != found.get(name))
+    return {"files": len(found), "wrong": wrong}
 
 
 def _names(names: list[str]) -> str:

@@ -34,6 +34,7 @@ from dovetail.onnx.model import Input, Model
 from dovetail.onnx.reader import read
 from dovetail.onnx.registry import Node, register
 from dovetail.onnx.saving import save
+from dovetail.onnx.wellformed import expect_well_formed
 
 __all__ = ["Input", "Limits", "Model", "Node", "Report", "check", "load", "register", "save"]
 
@@ -49,11 +50,14 @@ def load(
     constants, by name, for a program that is made for them. limits: what the import may cost.
 
     Raises NotImplementedError that lists all ops without a handler or definition; ValueError for a file that is no
-    model, an opset that is newer than this version knows, external data outside of the model's folder, or an import
-    beyond its limits; the message names the node.
+    model, an opset that is newer than this version knows, names that are there twice, external data outside of the
+    model's folder, or an import beyond its limits; the message names the model, and the node where there is one.
     """
     source = read(model)
-    missing = missing_ops(source)
-    if missing:
-        raise NotImplementedError(missing)
-    return Model(source, _devices.device(device), limits or Limits(), dict(values or {}))
+    home = _devices.device(device)
+    with source.named():
+        expect_well_formed(source)
+        missing = missing_ops(source)
+        if missing:
+            raise NotImplementedError(missing)
+        return Model(source, home, limits or Limits(), dict(values or {}))

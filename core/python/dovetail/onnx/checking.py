@@ -8,14 +8,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import onnx
-from onnx import AttributeProto, NodeProto, TensorProto
+from onnx import NodeProto, TensorProto
 
 from dovetail import _core
+from dovetail.onnx import wellformed
 from dovetail.onnx.functions import has_function, missing
 from dovetail.onnx.limits import Limits
 from dovetail.onnx.reader import Source, read
-from dovetail.onnx.registry import find_handler, same_domain
+from dovetail.onnx.registry import find_handler, op_name, same_domain
 from dovetail.onnx.values import DTYPES, STRING
+from dovetail.onnx.wellformed import all_graphs, graphs_of
 
 __all__ = ["Kernel", "Report", "Row", "check", "missing_ops"]
 
@@ -72,6 +74,9 @@ def check(model: Any, device: Any = None, *, limits: Limits | None = None) -> Re
     report has a row for each of its ops with what the device has for it. Raises ValueError for what is no model.
     """
     source = read(model)
+    names = tuple(wellformed.problems(source))
+    if names:
+        return Report(source.name, (), names, str(device or ""), ())
     rows, problems = _ops(source), [*_tensors(source), *_types(source.model)]
     problems += [missing(row.op, row.opset) for row in rows if row.by == "missing"]
     kernels: list[Kernel] = []
@@ -102,7 +107,7 @@ def missing_ops(source: Source) -> str:
 
 def _first(source: Source, row: Row) -> str:
     for i, node in enumerate(source.model.graph.node):
-        if row.op == (f"{node.domain}.{node.op_type}" if same_domain(node.domain) else node.op_type):
+        if row.op == op_name(node.domain, node.op_type):
             return f"node {i} {node.name or next(iter(node.output), '')!r}"
     return "a node in a subgraph or function"
 
@@ -115,15 +120,8 @@ def _nodes(nodes: Iterable[NodeProto], depth: int = 0) -> Iterator[NodeProto]:
         return
     for node in nodes:
         yield node
-        for graph in _graphs(node):
+        for graph in graphs_of(node):
             yield from _nodes(graph.node, depth + 1)
-
-
-def _graphs(node: NodeProto) -> Iterator[onnx.GraphProto]:
-    for a in node.attribute:
-        if a.type == AttributeProto.GRAPH:
-            yield a.g
-        yield from a.graphs
 
 
 def _ops(source: Source) -> list[Row]:
@@ -145,7 +143,7 @@ def _ops(source: Source) -> list[Row]:
                     (function.node, {same_domain(o.domain): o.version for o in function.opset_import} or opsets)
                 )
             by[key] = _served(key, function is not None)
-    rows = [Row(f"{d}.{op}" if d else op, v, n, by[d, op, v]) for (d, op, v), n in found.items()]
+    rows = [Row(op_name(d, op), v, n, by[d, op, v]) for (d, op, v), n in found.items()]
     return sorted(rows, key=lambda row: (row.by != "missing", row.op))
 
 
@@ -161,17 +159,9 @@ def _served(key: tuple[str, str, int], by_model: bool) -> str:
 # ---- tensors and types -------------------------------------------------------------------------------------------
 
 
-def _all_graphs(model: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
-    todo = [model.graph]
-    while todo:
-        graph = todo.pop()
-        yield graph
-        todo += [g for node in graph.node for g in _graphs(node)]
-
-
 def _tensors(source: Source) -> Iterator[str]:
     """Problems of constants: their dtypes, their shapes, and files that are not there."""
-    for graph in _all_graphs(source.model):
+    for graph in all_graphs(source.model):
         given = [
             t for node in graph.node for a in node.attribute for t in ([a.t] if a.HasField("t") else a.tensors)
         ]

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import FunctionProto, NodeProto, helper
 
-from dovetail.onnx.registry import same_domain
+from dovetail.onnx.registry import op_name, same_domain, shown
 from dovetail.onnx.values import STRING, Unsupported, number_of_dtype
 
 __all__ = ["call", "expand", "has_function"]
@@ -40,7 +40,7 @@ def expand(
     importer: Any, proto: NodeProto, domain: str, opset: int, values: list[Any], scope: Any
 ) -> tuple[Any, ...]:
     """The outputs of an op by ONNX's own definition. Raises Unsupported where there is none."""
-    op = f"{domain}.{proto.op_type}" if domain else proto.op_type
+    op = op_name(domain, proto.op_type)
     try:
         schema = onnx.defs.get_schema(proto.op_type, opset, domain)
     except onnx.defs.SchemaError:
@@ -93,7 +93,10 @@ def _definition(schema: Any, proto: NodeProto, opset: int, values: list[Any]) ->
         return None
     types = [type_of(v).SerializeToString() for v in values]
     version = _latest(schema, opset, True)
-    made = schema.get_context_dependent_function_with_opset_version(version, proto.SerializeToString(), types)
+    try:
+        made = schema.get_context_dependent_function_with_opset_version(version, proto.SerializeToString(), types)
+    except RuntimeError as error:  # its text has names of the node, and several lines
+        raise ValueError(f"ONNX's definition cannot be made for it: {shown(str(error))}") from None
     return FunctionProto.FromString(made) if made else None
 
 

@@ -22,7 +22,7 @@ from dovetail._tracer import TraceError
 from dovetail.onnx import functions, symbolic
 from dovetail.onnx.limits import Budget, Limits
 from dovetail.onnx.reader import Source
-from dovetail.onnx.registry import Handler, Node, find_handler, same_domain
+from dovetail.onnx.registry import Handler, Node, find_handler, op_name, same_domain, shown
 from dovetail.onnx.values import Dynamic, NeedsValue, Sizes, arrays_of, is_constant, is_traced
 
 __all__ = ["Importer", "Scope", "names_used"]
@@ -137,8 +137,8 @@ class Importer:
         results = results if isinstance(results, tuple) else (results,)
         if sum(map(bool, proto.output)) > len(results):
             raise ValueError(
-                f"[{self.source.name}] {self._place(proto)}: {proto.op_type} has {len(results)} outputs here, the "
-                f"node names {len(proto.output)}; export it again"
+                f"[{self.source.name}] {self._place(proto)}: {shown(proto.op_type)} has {len(results)} outputs "
+                f"here, the node names {len(proto.output)}; export it again"
             )
         for name, value in zip(proto.output, results):
             if name:
@@ -197,6 +197,14 @@ class Importer:
         with recording_on(None):
             return handler.fn(node, *values)
 
+    def folded(self, function: Callable[[Any], Any], value: Any) -> Any:
+        """function(value), whose result is no larger than the value: computed at once where that is a constant."""
+        known = isinstance(value, Array) and is_constant(value)
+        if _core.recorder() is None or not known or not self.folds or not self.budget.fold(_bytes(value)):
+            return function(value)
+        with recording_on(None):
+            return function(value)
+
     @staticmethod
     def _size_of_results(handler: Handler, node: Node, values: list[Any]) -> int | None:
         graph = TypesGraph(_core.ProgramBuilder(), node.op, _default_device())
@@ -220,8 +228,7 @@ class Importer:
         """The error with the node's name, once."""
         if getattr(error, "_dovetail_onnx", False) or str(error).startswith(f"[{self.source.name}]"):
             return error
-        op = f"{domain}.{proto.op_type}" if domain else proto.op_type
-        text = f"[{self.source.name}] {self._place(proto)} ({op}): {error}"
+        text = f"[{self.source.name}] {self._place(proto)} ({op_name(domain, proto.op_type)}): {error}"
         kind = type(error)
         if not isinstance(
             error, (ValueError, TypeError, IndexError, MemoryError, NotImplementedError, RuntimeError)

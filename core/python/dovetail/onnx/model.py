@@ -44,6 +44,7 @@ from dovetail.onnx.plan import (
     result_of,
 )  # fmt: skip
 from dovetail.onnx.reader import Source
+from dovetail.onnx.registry import shown
 from dovetail.onnx.values import Dynamic, NeedsValue, constant
 
 __all__ = ["Input", "Model"]
@@ -109,7 +110,7 @@ class Model:
             if step.why is None:
                 lines.append(f"  {where}: {len(step.variants)} program{'s' * (len(step.variants) != 1)}")
             else:
-                lines.append(f"  {where} {self._nodes[step.first].op_type}: eager, as {step.why}")
+                lines.append(f"  {where} {shown(self._nodes[step.first].op_type)}: eager, as {step.why}")
         return "\n".join(lines)
 
     def _load(self) -> None:
@@ -159,7 +160,7 @@ class Model:
             self._program = variant.program
 
     def _named(self, index: int) -> str:
-        return f"node {self._numbers[index]} {self._nodes[index].op_type}"
+        return f"node {self._numbers[index]} {shown(self._nodes[index].op_type)}"
 
     def _importer(self) -> Importer:
         return Importer(self._source, self._limits, self._numbers, self._folds)
@@ -202,25 +203,37 @@ class Model:
 
     def _value(self, name: str, x: Any) -> Any:
         """An argument on the device, checked against what the model says of it."""
-        if x is None:
-            return None
-        if isinstance(x, (list, tuple)):
-            return [self._value("", part) for part in x]
-        if isinstance(x, Array):
-            x = x if x.device == self.device else x.to_device(self.device)
-        else:
-            x = constant(x)
-        port = next((p for p in self.inputs if p.name == name), None)
-        if port is None or port.shape is None or isinstance(x, np.ndarray):
+        port = next(p for p in self.inputs if p.name == name)
+        is_tensor = port.dtype in _core.dtypes or port.dtype == "string"
+        if is_tensor and (x is None or isinstance(x, (list, tuple, dict))):
+            raise TypeError(
+                f"[{self.name}] input {name!r} is {type(x).__name__}, expected an array of {port.dtype}; "
+                "numpy.asarray makes one"
+            )
+        if port.dtype == "sequence" and not isinstance(x, (list, tuple)):
+            raise TypeError(f"[{self.name}] input {name!r} is {type(x).__name__}, expected a list of arrays")
+        x = self._on_device(name, x)
+        if not is_tensor:
             return x
-        fits = x.ndim == len(port.shape) and all(
-            not isinstance(m, int) or m == n for m, n in zip(port.shape, x.shape)
+        found = "string" if isinstance(x, np.ndarray) else x.dtype.name
+        if found != port.dtype:
+            raise TypeError(f"[{self.name}] input {name!r} is {found}, expected {port.dtype}; astype it")
+        fits = port.shape is None or (
+            x.ndim == len(port.shape) and all(not isinstance(m, int) or m == n for m, n in zip(port.shape, x.shape))
         )
-        if port.dtype in _core.dtypes and x.dtype.name != port.dtype:
-            raise TypeError(f"[{self.name}] input {name!r} is {x.dtype}, expected {port.dtype}; astype it")
         if not fits:
             raise ValueError(f"[{self.name}] input {name!r} has shape {x.shape}, expected {port.shape}")
         return x
+
+    def _on_device(self, name: str, x: Any) -> Any:
+        if isinstance(x, (list, tuple)):
+            return [self._on_device(name, part) for part in x]
+        if isinstance(x, Array):
+            return x if x.device == self.device else x.to_device(self.device)
+        try:
+            return None if x is None else constant(x)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"[{self.name}] input {name!r}: {error}") from None
 
     def _run(self, given: dict[str, Any]) -> dict[str, Any]:
         """All values that are alive at the end."""
@@ -257,12 +270,15 @@ class Model:
         nodes = self._nodes[step.first : step.last]
         keep = self._read_after(step.last)
         importer = self._importer()
-        importer.run(nodes, scope, step.first, deaths(nodes, keep))
+        with self._source.named():
+            importer.run(nodes, scope, step.first, deaths(nodes, keep))
         return {name: result_of(scope.get(name)) for name in self._written(step)}
 
     # ---- programs
 
     def _by_program(self, step: Step, values: dict[str, Any]) -> dict[str, Any]:
+        if not self._limits.variants:
+            return self._eager(step, values)
         names = self._read_by(step, values)
         kinds = tuple((name, kind_of(values[name])) for name in names)
         for variant in step.variants:
@@ -277,7 +293,8 @@ class Model:
         if len(step.variants) >= self._limits.variants:
             return self._eager(step, values)
         with self._lock:
-            made = self._traced(step, values, names, kinds)
+            with self._source.named():
+                made = self._traced(step, values, names, kinds)
             step.variants.append(made)
         results = made.program(*(values[n] for n in made.names), device=self.device)
         return dict(zip(made.outputs, results)) | made.host

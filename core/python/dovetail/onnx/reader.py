@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, numpy_helper
 
-from dovetail.onnx.registry import same_domain
+from dovetail.onnx.registry import same_domain, shown
 from dovetail.onnx.values import DTYPES, STRING, Unsupported, constant
 
 __all__ = ["NEWEST", "Source", "read"]
@@ -30,7 +32,7 @@ class Source:
 
     def __init__(self, model: ModelProto, path: str | None):
         self.model, self.path = model, path
-        self.name = os.path.basename(path) if path else "model"
+        self.name = shown(os.path.basename(path)) if path else "model"
         self.folder = os.path.dirname(os.path.abspath(path)) if path else None
         self.opsets = {same_domain(o.domain): o.version for o in model.opset_import} or {"": 1}
         self.functions = {(same_domain(f.domain), f.name, f.overload): f for f in model.functions}
@@ -40,6 +42,19 @@ class Source:
                     f"[{self.name}] opset {self.opsets[domain]} of {domain or 'ai.onnx'} is newer than {newest}, "
                     f"which this version knows; pip install -U dovetail-runtime, or export with opset {newest}"
                 )
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Errors of an import that do not name the model do so."""
+        try:
+            yield
+        except (ValueError, TypeError, IndexError, MemoryError, RuntimeError) as error:
+            text = str(error)
+            if isinstance(error, UnicodeError):  # its text is made of attributes
+                raise ValueError(f"[{self.name}] {text}") from None
+            if not text.startswith(f"[{self.name}]"):
+                error.args = (f"[{self.name}] {text}",)
+            raise
 
     # ---- tensors
 
@@ -149,7 +164,7 @@ def read(model: Any) -> Source:
         with open(path, "rb") as file:
             model = file.read()
     if isinstance(model, (bytes, bytearray, memoryview)):
-        name = os.path.basename(path) if path else "model"
+        name = shown(os.path.basename(path)) if path else "model"
         try:
             model = ModelProto.FromString(bytes(model))
         except DecodeError:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import dovetail as dt
 from dovetail import nn
 from dovetail.onnx.registry import Node, onnx_op
+from dovetail.onnx.values import is_constant
 
 Activation = Callable[[Any], Any]
 
@@ -185,15 +186,29 @@ def _by_nn(
         return None
     order = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}[node.op]
 
-    def ordered(v: Any) -> Any:
-        return dt.concat([v[i * hidden : (i + 1) * hidden] for i in order], axis=0) if len(order) > 1 else v
+    def ordered(v: Any, part: Any) -> Any:
+        """A part of the weights with its gates in the order of nn's: once, where it is a constant."""
+
+        def gates(v: Any) -> Any:
+            v = v[part]
+            return dt.concat([v[i * hidden : (i + 1) * hidden] for i in order], axis=0) if len(order) > 1 else v
+
+        return node.importer.folded(gates, v)
+
+    def matrix(v: Any, d: int) -> Any:
+        """(gates * hidden, ...); a constant with the gates next to each other in memory, as products of few rows,
+        those of a step, read them in vectors."""
+        made = ordered(v, d)
+        if not is_constant(made):
+            return made
+        return dt.permute_dims(node.importer.folded(lambda v: dt.copy(dt.permute_dims(v, (1, 0))), made), (1, 0))
 
     params = []
     for d in range(directions):
-        params += [ordered(w[d]), ordered(r[d])]
+        params += [matrix(w, d), matrix(r, d)]
         if b is not None:
             half = len(order) * hidden
-            params += [ordered(b[d, :half]), ordered(b[d, half:])]
+            params += [ordered(b, (d, slice(half))), ordered(b, (d, slice(half, None)))]
     how = {"has_biases": b is not None, "bidirectional": directions == 2}
     if node.op == "LSTM":
         return nn.lstm(x, first, params, **how)

@@ -6,7 +6,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-__all__ = ["Handler", "Node", "find_handler", "handled", "onnx_op", "register", "same_domain"]
+__all__ = [
+    "Handler", "Node", "find_handler", "handled", "onnx_op", "op_name", "register", "same_domain", "shown",
+]  # fmt: skip
 
 MICROSOFT = "com.microsoft"
 ML = "ai.onnx.ml"
@@ -59,6 +61,16 @@ class Node:
 def same_domain(domain: str) -> str:
     """The one spelling of a domain: ai.onnx is also called ''."""
     return "" if domain == "ai.onnx" else domain
+
+
+def shown(name: str) -> str:
+    """A name of a file for a message: what moves the cursor or turns the direction of text is spelled out."""
+    return repr(name)[1:-1]
+
+
+def op_name(domain: str, op: str) -> str:
+    """An op for a message, with its domain unless that is ai.onnx."""
+    return shown(f"{domain}.{op}" if same_domain(domain) else op)
 
 
 def onnx_op(

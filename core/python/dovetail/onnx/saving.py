@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import glob
+import hashlib
 import json
 import os
 import random
@@ -24,6 +26,10 @@ __all__ = ["save"]
 _OLDEST = 21  # GroupNormalization and QuantizeLinear as they are now, 4-bit dtypes
 _SIZES = (24, 24, 48, 48, 7)  # for which types are found out
 _TRIALS = 4000
+_MOST_INSIDE = 2_000_000_000  # bytes of arrays: protobuf's files end at 2 GiB
+_SMALL = 1024  # bytes that stay in the model in any case
+_ALIGNMENT = 64
+_DIGITS = 16
 
 
 def save(program: Any, path: str | os.PathLike[str], *, opset: int = 21) -> None:
@@ -32,10 +38,11 @@ def save(program: Any, path: str | os.PathLike[str], *, opset: int = 21) -> None
     Ops that ONNX has are its nodes. All others are local functions of the domain "dovetail", made of their
     decompositions, so that any ONNX runtime can run the file. Sizes with a name, or that may be any, stay so. ONNX
     has no guards: of a program that was made for some sizes, the file is right for these alone. Arrays of more than
-    2 GB in all go to a file next to it, path + ".data".
+    2 GB in all go to a file next to it, whose name is that of `path`, 16 digits and ".data"; the one of the model
+    that was there before goes. A model that is there stays whole until the new one takes its place.
 
     Raises TypeError for what is no program, NotImplementedError for what no ONNX op can express, ValueError for
-    an opset that is not known.
+    an opset that is not known, OSError where a file cannot be written.
     """
     if not isinstance(program, Program):
         if not isinstance(program, Model):
@@ -46,18 +53,49 @@ def save(program: Any, path: str | os.PathLike[str], *, opset: int = 21) -> None
     if isinstance(opset, bool) or not isinstance(opset, int) or not _OLDEST <= opset <= NEWEST[""]:
         raise ValueError(f"[onnx.save] opset: got {opset!r}, expected {_OLDEST} to {NEWEST['']}")
     model = _model(program, opset)
-    big = sum(len(t.raw_data) for t in model.graph.initializer) >= 1 << 31
     path = os.fspath(path)
-    if big:
-        onnx.save_model(model, path, save_as_external_data=True, location=os.path.basename(path) + ".data")
-        return
+    former = set(glob.glob(f"{glob.escape(path)}.{'[0-9a-f]' * _DIGITS}.data"))
+    is_big = sum(len(t.raw_data) for t in model.graph.initializer) > _MOST_INSIDE
+    data = {_move_out(model, path)} if is_big else set()
+    unused = data - former
+    try:
+        with _draft(path) as draft:
+            onnx.save_model(model, draft, format="protobuf")
+        unused = former - data
+    finally:
+        for name in unused:
+            os.unlink(name)
+
+
+@contextlib.contextmanager
+def _draft(path: str) -> Iterator[str]:
+    """The name of a file that takes the place of `path` at the end. A file that is there stays whole until then."""
     draft = f"{path}.{os.getpid()}.part"
-    try:  # a file that is there stays whole
-        onnx.save_model(model, draft, format="protobuf")
+    try:
+        yield draft
         os.replace(draft, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft)
+
+
+def _move_out(model: onnx.ModelProto, path: str) -> str:
+    """Writes the arrays of a model to a file next to `path`, whose name has their hash: the model that is at `path`
+    keeps its own. Returns that file's name."""
+    tensors = [t for t in model.graph.initializer if len(t.raw_data) >= _SMALL]
+    digest = hashlib.sha256()
+    for t in tensors:
+        digest.update(t.raw_data)
+    data = f"{path}.{digest.hexdigest()[:_DIGITS]}.data"
+    with _draft(data) as draft, open(draft, "wb") as file:
+        for t in tensors:
+            file.write(bytes(-file.tell() % _ALIGNMENT))
+            onnx.external_data_helper.set_external_data(
+                t, os.path.basename(data), offset=file.tell(), length=len(t.raw_data)
+            )
+            file.write(t.raw_data)
+            t.ClearField("raw_data")
+    return data
 
 
 def _model(program: Program, opset: int) -> onnx.ModelProto:

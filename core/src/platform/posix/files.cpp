@@ -95,13 +95,21 @@ bool replace_file(const std::string& path, const std::string& content) {
   return false;
 }
 
+void FileDraft::fail(int number) {
+  if (error_.empty()) error_ = {std::strerror(number), number};
+}
+
 FileDraft::FileDraft(std::string path) : path_(std::move(path)) {
+  if (is_folder(path_)) {
+    fail(EISDIR);
+    return;
+  }
   static std::atomic<unsigned> drafts{0};
   do {  // a name that another process left behind is taken
     draft_ = path_ + "." + std::to_string(getpid()) + "." + std::to_string(drafts++) + ".part";
     file_ = open(draft_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (file_ < 0 && errno == EEXIST);
-  if (file_ < 0) error_ = std::strerror(errno);
+  if (file_ < 0) fail(errno);
 }
 FileDraft::~FileDraft() {
   if (file_ < 0) return;
@@ -113,18 +121,18 @@ void FileDraft::write(std::string_view part) {
   while (error_.empty() && !part.empty()) {
     const ssize_t n = ::write(file_, part.data(), part.size());
     if (n >= 0) part.remove_prefix(size_t(n));
-    else if (errno != EINTR) error_ = std::strerror(errno);
+    else if (errno != EINTR) fail(errno);
   }
 }
 
 void FileDraft::commit() {
   if (file_ < 0) return;
   const bool failed = close(std::exchange(file_, -1)) != 0;
-  if (error_.empty() && (failed || rename(draft_.c_str(), path_.c_str()))) error_ = std::strerror(errno);
+  if (error_.empty() && (failed || rename(draft_.c_str(), path_.c_str()))) fail(errno);
   if (!error_.empty()) unlink(draft_.c_str());
 }
 
-std::string replace_file(const std::string& path, std::span<const std::string_view> parts) {
+FileError replace_file(const std::string& path, std::span<const std::string_view> parts) {
   FileDraft draft(path);
   for (const std::string_view part : parts) draft.write(part);
   draft.commit();

@@ -125,14 +125,22 @@ bool replace_file(const std::string& path, const std::string& content) {
   return false;
 }
 
+void FileDraft::fail(int number) {
+  if (error_.empty()) error_ = {std::strerror(number), number};
+}
+
 FileDraft::FileDraft(std::string path) : path_(std::move(path)) {
+  if (is_folder(path_)) {
+    fail(EISDIR);
+    return;
+  }
   std::wstring draft;
   do {  // a name that another process left behind is taken
     draft = draft_of(path_);
     file_ = _wopen(draft.c_str(), _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
   } while (file_ < 0 && errno == EEXIST);
   draft_ = to_utf8(draft);
-  if (file_ < 0) error_ = std::strerror(errno);
+  if (file_ < 0) fail(errno);
 }
 FileDraft::~FileDraft() {
   if (file_ < 0) return;
@@ -145,21 +153,21 @@ void FileDraft::write(std::string_view part) {
   while (error_.empty() && !part.empty()) {
     const int n = _write(file_, part.data(), unsigned(std::min(part.size(), most)));
     if (n >= 0) part.remove_prefix(size_t(n));
-    else error_ = std::strerror(errno);
+    else fail(errno);
   }
 }
 
 void FileDraft::commit() {
   if (file_ < 0) return;
   const bool failed = _close(std::exchange(file_, -1)) != 0;
-  if (failed && error_.empty()) error_ = std::strerror(errno);
+  if (failed) fail(errno);
   const std::wstring draft = to_wide(draft_);
   if (error_.empty() && !MoveFileExW(draft.c_str(), to_wide_path(path_).c_str(), MOVEFILE_REPLACE_EXISTING))
-    error_ = last_error();  // a file that is mapped or open somewhere cannot be replaced
+    error_ = {last_error(), 0};  // a file that is mapped or open somewhere cannot be replaced
   if (!error_.empty()) DeleteFileW(draft.c_str());
 }
 
-std::string replace_file(const std::string& path, std::span<const std::string_view> parts) {
+FileError replace_file(const std::string& path, std::span<const std::string_view> parts) {
   FileDraft draft(path);
   for (const std::string_view part : parts) draft.write(part);
   draft.commit();
