@@ -9,11 +9,10 @@ from typing import Any
 import dovetail as dt
 import torch
 from dovetail import _core
-from dovetail._export import exported
-from dovetail._function_trace import trace_sizes
 from dovetail._program import Program
 from dovetail_torch.compile import decompositions
 from dovetail_torch.compile.graph import Lowering, Problem, at_line, needed_nodes
+from dovetail_torch.compile.sizes import symbol_sizes, traced
 from dovetail_torch.compile.table import dtype_name
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
@@ -85,22 +84,9 @@ class _Import:
             for s in specs
             if s.kind in _TENSORS and placeholders[s.arg.name] in self.nodes
         }
-        self.sizes: dict[Any, int] = {}
+        self.sizes = symbol_sizes(self.inputs)
 
     def program(self) -> Program:
-        """Traced for sizes like no other in the model, so that no two are taken for one. Where torch does not know
-        that two of its sizes must be equal, an op refuses these; the sizes of the export are then the ones."""
-        self.sizes = _trace_sizes(self.model, self.inputs)
-        own = _exported_sizes(self.inputs)
-        try:
-            return self._traced()
-        except ValueError:
-            if self.sizes == own:
-                raise
-            self.sizes = own
-            return self._traced()
-
-    def _traced(self) -> Program:
         arrays = {node: self._array(node, name) for node, name in self.constants.items()}
 
         def forward(*given: Any) -> Any:
@@ -109,12 +95,7 @@ class _Import:
             return self._results(dict(zip(self.inputs, given)), arrays)
 
         forward.__qualname__ = _name(self.model)
-        specs, dynamic = [], {}
-        for node in self.inputs:
-            value = node.meta["val"]
-            specs.append(dt.spec([self._size(n) for n in value.shape], dtype_name(value.dtype)))
-            dynamic[node.name] = {axis: _mark(n) for axis, n in enumerate(value.shape) if not isinstance(n, int)}
-        return exported(forward, [node.name for node in self.inputs], specs, dynamic)
+        return traced(forward, self.inputs, self.sizes, self.model.range_constraints)
 
     def _array(self, node: torch.fx.Node, name: str) -> Any:
         model = self.model
@@ -126,9 +107,6 @@ class _Import:
             )
         dtype_name(tensor.dtype)
         return dt.from_dlpack(tensor.detach().contiguous())
-
-    def _size(self, n: Any) -> int:
-        return n if isinstance(n, int) else int(n.node.expr.xreplace(self.sizes))
 
     # ---- the trace
 
@@ -169,27 +147,6 @@ def _compare(lowering: Lowering, symbol: Any, limits: Any) -> None:
         n >= int(limits.lower)  # noqa: B015 - the comparison is the guard
     if limits.upper.is_Integer:
         n <= int(limits.upper)  # noqa: B015
-
-
-def _exported_sizes(inputs: list[torch.fx.Node]) -> dict[Any, int]:
-    """The size that each symbol had when the model was exported."""
-    shapes = [n for node in inputs for n in node.meta["val"].shape if not isinstance(n, int)]
-    return {s: int(n.node.shape_env.backed_var_to_val[s]) for n in shapes for s in n.node.expr.free_symbols}
-
-
-def _trace_sizes(model: ExportedProgram, inputs: list[torch.fx.Node]) -> dict[Any, int]:
-    """A size of dovetail's own choice for each symbol where its range allows it, else that of the export."""
-    sizes = {}
-    for (symbol, size), own in zip(_exported_sizes(inputs).items(), trace_sizes()):
-        limits = model.range_constraints.get(symbol)
-        fits = limits is None or (limits.lower <= own and own <= limits.upper)
-        sizes[symbol] = own if fits else size
-    return sizes
-
-
-def _mark(n: Any) -> str | bool:
-    """The name of a size; True for one that follows from others."""
-    return str(n.node.expr) if n.node.expr.is_Symbol else True
 
 
 def _result(lowering: Lowering, x: Any) -> Any:

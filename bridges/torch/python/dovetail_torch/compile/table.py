@@ -31,13 +31,13 @@ class Unsupported(NotImplementedError):
     """A node of a graph that no program can hold; the text is the reason."""
 
 
-def lower(*overloads: str) -> Callable[[Lowered], Lowered]:
-    """Registers a lowering of overloads of aten, such as "add.Tensor"."""
+def lower(*overloads: str, of: Any = torch.ops.aten) -> Callable[[Lowered], Lowered]:
+    """Registers a lowering of overloads, such as "add.Tensor", of a namespace of torch.ops."""
 
     def put(fn: Lowered) -> Lowered:
         for name in overloads:
             packet, _, overload = name.partition(".")
-            _TABLE[getattr(getattr(torch.ops.aten, packet), overload or "default")] = fn
+            _TABLE[getattr(getattr(of, packet), overload or "default")] = fn
         return fn
 
     return put

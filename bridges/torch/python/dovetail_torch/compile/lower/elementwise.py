@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import dovetail as dt
+import torch
 from dovetail import nn
 from dovetail_torch.compile.table import Call, Unsupported, cast, dtype_name, is_array, lower, op_function, truth
 
@@ -57,8 +58,6 @@ _COMPARED = {
 
 
 def _names(packet: str, *kinds: str) -> list[str]:
-    import torch
-
     known = getattr(torch.ops.aten, packet).overloads()
     return [f"{packet}.{kind}" for kind in kinds if kind in known]
 
@@ -107,7 +106,7 @@ def _scaled(y: Any, alpha: Any) -> Any:
     return y if isinstance(alpha, int) and alpha == 1 else y * alpha
 
 
-@lower("div.Tensor", "div.Scalar")
+@lower("div.Tensor", "div.Scalar", "true_divide.Tensor", "true_divide.Scalar")
 def divide(call: Call, x: Any, y: Any) -> Any:
     return dt.divide(cast(x, call.dtype), cast(y, call.dtype))
 
@@ -250,12 +249,15 @@ def log_sigmoid(call: Call, x: Any) -> Any:
 
 @lower("_to_copy", "to.dtype", "to.dtype_layout", "type_as")
 def to_dtype(call: Call, x: Any, *args: Any, **kwargs: Any) -> Any:
-    import torch
-
     device = kwargs.get("device")
     source = call.node.args[0].meta["val"].device
     if device is not None and torch.device(device).type != source.type:
         raise Unsupported(f"a copy from {source} to {device}")
+    return cast(x, call.dtype)
+
+
+@lower("convert_element_type", of=torch.ops.prims)
+def convert(call: Call, x: Any, dtype: Any) -> Any:
     return cast(x, call.dtype)
 
 

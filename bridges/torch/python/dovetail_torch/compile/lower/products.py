@@ -121,11 +121,12 @@ def attention_of_cpu(
     attn_mask: Any = None, scale: float | None = None,
 ) -> Any:  # fmt: skip
     _expect_no_dropout(dropout_p)
+    heads, key_heads = (node.meta["val"].shape[1] for node in call.node.args[:2])
+    how = {"is_causal": is_causal, "scale": scale, "enable_gqa": heads != key_heads}
     mask = _mask(attn_mask, query)
     if not call.uses(1):
-        made = nn.scaled_dot_product_attention(query, key, value, mask, is_causal=is_causal, scale=scale)
-        return made, None
-    return nn.scaled_dot_product_attention_with_logsumexp(query, key, value, mask, is_causal=is_causal, scale=scale)
+        return nn.scaled_dot_product_attention(query, key, value, mask, **how), None
+    return nn.scaled_dot_product_attention_with_logsumexp(query, key, value, mask, **how)
 
 
 @lower("_scaled_dot_product_flash_attention_for_cpu_backward")
@@ -134,8 +135,10 @@ def attention_of_cpu_backward(
     is_causal: bool, *, attn_mask: Any = None, scale: float | None = None,
 ) -> Any:  # fmt: skip
     _expect_no_dropout(dropout_p)
+    heads, key_heads = (node.meta["val"].shape[1] for node in call.node.args[1:3])
+    how = {"is_causal": is_causal, "scale": scale, "enable_gqa": heads != key_heads}
     return nn.scaled_dot_product_attention_grad(
-        query, key, value, out, logsumexp, grad, _mask(attn_mask, query), is_causal=is_causal, scale=scale
+        query, key, value, out, logsumexp, grad, _mask(attn_mask, query), **how
     )
 
 
