@@ -1,9 +1,10 @@
-"""A program that takes and returns tensors of torch's CPU, in the memory where they are."""
+"""A part of a torch graph as programs that take and return tensors of torch's CPU, in the memory where they are."""
 
 from __future__ import annotations
 
+import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dovetail as dt
@@ -13,17 +14,24 @@ from dovetail_torch.compile.arrays import as_array, as_tensor, host_device
 __all__ = ["Runner", "order_of"]
 
 
-class Runner(torch.nn.Module):
-    """Runs a program on tensors.
+BROKEN_GUARD = "it was made for"  # in what a program raises for sizes that break its guards
+MOST_PROGRAMS = 8
 
-    places: of the program's inputs among the arguments. static: which of these are buffers of the model; their arrays
-    are kept, as those of parameters. orders: of each result the order of its axes in memory, None for row-major.
+
+class Runner(torch.nn.Module):
+    """Runs a part of a graph on tensors.
+
+    trace: makes the program, for any sizes, or for the sizes of arrays where these break its guards. places: of the
+    program's inputs among the arguments. static: which of these are buffers of the model; their arrays are kept, as
+    those of parameters. orders: of each result the order of its axes in memory, None for row-major.
     """
 
-    def __init__(self, program: Any, places: Sequence[int], static: Sequence[bool], orders: Sequence[Any]):
+    def __init__(
+        self, trace: Callable[[Any], Any], places: Sequence[int], static: Sequence[bool], orders: Sequence[Any]
+    ):
         super().__init__()
-        self.program = program
-        self._run = dt.compile(program)
+        self._trace = trace
+        self._programs = [dt.compile(trace(None))]  # the one that served last is the first
         self._places, self._static, self._orders = tuple(places), tuple(static), tuple(orders)
         self._kept: list[Any] = [None] * len(self._places)  # (weak reference to the tensor, address, array)
         self._device = host_device()
@@ -49,10 +57,28 @@ class Runner(torch.nn.Module):
             arrays.append(array)
             if self._static[i] or isinstance(tensor, torch.nn.Parameter):
                 self._keep(i, tensor, address, array)
-        made = [
-            self._tensor(x, order, addresses) for x, order in zip(self._run(*arrays), self._orders, strict=True)
-        ]
+        made = [self._tensor(x, order, addresses) for x, order in zip(self._run(arrays), self._orders, strict=True)]
         return made[0] if len(made) == 1 else tuple(made)
+
+    def _run(self, arrays: list[Any]) -> Any:
+        for i, program in enumerate(self._programs):
+            try:
+                made = program(*arrays)
+            except ValueError as error:
+                if BROKEN_GUARD not in str(error):
+                    raise
+                continue
+            if i:
+                self._programs.insert(0, self._programs.pop(i))
+            return made
+        if len(self._programs) == MOST_PROGRAMS:
+            warnings.warn(
+                f"[dovetail] {self._programs[0].__qualname__} looks at sizes that differ from call to call, and is "
+                f"traced again for the {MOST_PROGRAMS + 1}th time; torch.compile(dynamic=False) compiles each size",
+                stacklevel=2,
+            )
+        self._programs = [dt.compile(self._trace(arrays)), *self._programs[: MOST_PROGRAMS - 1]]
+        return self._programs[0](*arrays)
 
     def _keep(self, i: int, tensor: torch.Tensor, address: int, array: Any) -> None:
         kept = self._kept

@@ -1,4 +1,4 @@
-"""The inputs of a graph of torch as those of a program: their dtypes, and sizes with the names of torch's symbols."""
+"""The inputs of a graph of torch as those of a program: dtypes, and sizes with the names of torch's symbols."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dovetail._function_trace import trace_sizes
 from dovetail._program import Program
 from dovetail_torch.compile.table import dtype_name
 
-__all__ = ["fitting_sizes", "symbol_sizes", "traced"]
+__all__ = ["fitting_sizes", "sizes_of", "symbol_sizes", "traced", "traced_for"]
 
 Sizes = dict[Any, int]  # by sympy's symbol
 
@@ -21,6 +21,16 @@ def symbol_sizes(inputs: Iterable[torch.fx.Node]) -> Sizes:
     """The size that each symbol has had when torch made the graph."""
     dims = [n for node in inputs for n in node.meta["val"].shape if not isinstance(n, int)]
     return {s: int(n.node.shape_env.backed_var_to_val[s]) for n in dims for s in n.node.expr.free_symbols}
+
+
+def sizes_of(inputs: Iterable[torch.fx.Node], arrays: Iterable[Any]) -> Sizes:
+    """The size that each symbol has in arrays for these inputs."""
+    sizes = {}
+    for node, array in zip(inputs, arrays):
+        for n, size in zip(node.meta["val"].shape, array.shape):
+            if not isinstance(n, int) and n.node.expr.is_Symbol:
+                sizes[n.node.expr] = size
+    return sizes
 
 
 def fitting_sizes(sizes: Sizes, ranges: dict[Any, Any]) -> Sizes:
@@ -39,19 +49,20 @@ def fitting_sizes(sizes: Sizes, ranges: dict[Any, Any]) -> Sizes:
 def traced(fn: Callable[..., Any], inputs: list[torch.fx.Node], sizes: Sizes, ranges: dict[Any, Any]) -> Program:
     """The program of fn of arrays that stand for these placeholders.
 
-    Where torch does not know that two of its sizes must be equal, an op refuses sizes of dovetail's choice; the trace
-    is then made for those that torch has had.
+    Where torch does not know that two of its sizes must be equal, an op refuses sizes of dovetail's choice; the
+    trace is then made for those that torch has had.
     """
     chosen = fitting_sizes(sizes, ranges)
     try:
-        return _traced(fn, inputs, chosen)
+        return traced_for(fn, inputs, chosen)
     except ValueError:
         if chosen == sizes:
             raise
-        return _traced(fn, inputs, sizes)
+        return traced_for(fn, inputs, sizes)
 
 
-def _traced(fn: Callable[..., Any], inputs: list[torch.fx.Node], sizes: Sizes) -> Program:
+def traced_for(fn: Callable[..., Any], inputs: list[torch.fx.Node], sizes: Sizes) -> Program:
+    """The program that a trace for these sizes makes."""
     specs, dynamic = [], {}
     for node in inputs:
         value = node.meta["val"]

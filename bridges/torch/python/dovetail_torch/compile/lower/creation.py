@@ -52,6 +52,8 @@ def arange(call: Call, first: Any, stop: Any = None, step: Any = 1, **kwargs: An
         made = dt.arange(call.shape[0], dtype=call.dtype)
         made = made if isinstance(step, int) and step == 1 else made * step
         return made if isinstance(start, int) and start == 0 else made + start
+    if "integer" in dt._core.to_dtype(call.dtype).kind:
+        raise Unsupported("integers between real numbers")
     return dt.arange(start, first if stop is None else stop, step, dtype=call.dtype)
 
 
@@ -61,6 +63,8 @@ def _is_whole(x: Any) -> bool:
 
 @lower("linspace")
 def linspace(call: Call, start: float, stop: float, steps: int, **kwargs: Any) -> Any:
+    if "integer" in dt._core.to_dtype(call.dtype).kind:
+        raise Unsupported("integers between real numbers")
     return dt.linspace(start, stop, steps, dtype=call.dtype)
 
 

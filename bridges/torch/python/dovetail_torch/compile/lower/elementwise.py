@@ -219,7 +219,8 @@ def hardtanh(call: Call, x: Any, low: float = -1.0, high: float = 1.0) -> Any:
 
 @lower("softplus")
 def softplus(call: Call, x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    return nn.softplus(x, beta)
+    made = nn.softplus(x, beta)
+    return made if threshold >= 20 else dt.where(x * beta > threshold, x, made)  # from 20 on they are equal
 
 
 @lower("prelu", "_prelu_kernel")

@@ -26,8 +26,8 @@ def index_select(call: Call, x: Any, dim: int, indices: Any) -> Any:
 
 @lower("gather")
 def gather(call: Call, x: Any, dim: int, indices: Any, *, sparse_grad: bool = False) -> Any:
-    if not x.ndim:
-        raise Unsupported("an operand without axes")
+    if x.ndim != indices.ndim or not x.ndim:
+        raise Unsupported(f"operands of {x.ndim} and {indices.ndim} axes")
     axis = axis_of(dim, x.ndim)
     return dt.take_along_axis(part_like(call, x, 0, 2, axis), indices, axis=axis)
 

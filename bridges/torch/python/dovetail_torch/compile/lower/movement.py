@@ -181,6 +181,8 @@ def diagonal(call: Call, x: Any, offset: int = 0, first: int = 0, second: int = 
 
 @lower("unfold")
 def windows(call: Call, x: Any, dim: int, size: Any, step: Any) -> Any:
+    if not x.ndim:
+        raise Unsupported("an operand without axes")
     axis = axis_of(dim, x.ndim)
     count = call.shape[axis]
     places = dt.arange(count)[:, None] * step + dt.arange(size)[None, :]

@@ -71,7 +71,7 @@ def group_norm_with_moments(
     made = nn.group_norm(x, groups, weight, bias, eps)
     if not (call.uses(1) or call.uses(2)):
         return made, None, None
-    rows = dt.reshape(x, (n, groups, -1))
+    rows = dt.reshape(x, (n, groups, c // groups * hw))
     return made, dt.mean(rows, axis=-1), dt.rsqrt(dt.var(rows, axis=-1) + eps)
 
 

@@ -42,6 +42,8 @@ def add_matvec(call: Call, bias: Any, x: Any, y: Any, *, beta: Any = 1, alpha: A
 
 
 def _added(bias: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    if product.dtype.kind != "real floating":
+        beta, alpha = int(beta), int(alpha)  # as torch has it
     product = product if alpha == 1 else product * alpha
     if beta == 0:  # torch then ignores NaN in it
         return product

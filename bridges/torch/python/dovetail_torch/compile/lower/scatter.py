@@ -32,8 +32,7 @@ def scatter_reduce(
 
 
 def _put(call: Call, x: Any, dim: int, indices: Any, values: Any, mode: str) -> Any:
-    if not x.ndim or not indices.ndim:
-        raise Unsupported("an operand without axes")
+    _expect_axes(x, indices)
     axis = axis_of(dim, x.ndim)
     if is_array(values):  # torch takes as many of the values as there are indices
         sizes = indices.shape
@@ -48,8 +47,14 @@ def _put(call: Call, x: Any, dim: int, indices: Any, values: Any, mode: str) -> 
     return whole
 
 
+def _expect_axes(*operands: Any) -> None:
+    if not all(x.ndim for x in operands):
+        raise Unsupported("an operand without axes")
+
+
 @lower("index_add")
 def index_add(call: Call, x: Any, dim: int, indices: Any, values: Any, *, alpha: Any = 1) -> Any:
+    _expect_axes(x)
     values = cast(values, call.dtype)
     values = values if alpha == 1 else values * alpha
     return dt.scatter(x, indices, values, axis=axis_of(dim, x.ndim), mode="add")
@@ -57,11 +62,13 @@ def index_add(call: Call, x: Any, dim: int, indices: Any, values: Any, *, alpha:
 
 @lower("index_copy")
 def index_copy(call: Call, x: Any, dim: int, indices: Any, values: Any) -> Any:
+    _expect_axes(x)
     return dt.scatter(x, indices, values, axis=axis_of(dim, x.ndim), mode="set")
 
 
 @lower("index_fill.int_Scalar")
 def index_fill(call: Call, x: Any, dim: int, indices: Any, value: Any) -> Any:
+    _expect_axes(x)
     made = dt.copy(x)
     made[(slice(None),) * axis_of(dim, x.ndim) + (indices,)] = value
     return made

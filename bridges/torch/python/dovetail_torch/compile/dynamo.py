@@ -13,7 +13,7 @@ from dovetail_torch.compile import decompositions
 from dovetail_torch.compile.graph import Lowering, Problem
 from dovetail_torch.compile.partition import MOVES, cut
 from dovetail_torch.compile.runner import Runner, order_of
-from dovetail_torch.compile.sizes import symbol_sizes, traced
+from dovetail_torch.compile.sizes import sizes_of, symbol_sizes, traced, traced_for
 
 __all__ = ["Report", "backend", "report"]
 
@@ -63,9 +63,8 @@ def backend(
     given = dict(options or {})
     eager = given.pop("eager", "allow")
     if given or eager not in ("allow", "error"):
-        raise ValueError(
-            f'[dovetail] options: got {options!r}, expected {{"eager": "allow"}} or {{"eager": "error"}}'
-        )
+        expected = '{"eager": "allow"} or {"eager": "error"}'
+        raise ValueError(f"[dovetail] options: got {options!r}, expected {expected}")
 
     def compiled(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         from functorch.compile import make_boxed_func
@@ -81,6 +80,7 @@ def backend(
 
 
 def _compiled(gm: torch.fx.GraphModule, eager: str) -> Callable[..., Any]:
+    static = _static_names(gm)
     names, problems = cut(gm)
     if problems and eager == "error":
         raise NotImplementedError("[dovetail] torch would run:\n" + "\n".join(map(_line, problems)))
@@ -90,7 +90,7 @@ def _compiled(gm: torch.fx.GraphModule, eager: str) -> Callable[..., Any]:
         part = gm.get_submodule(name)
         _report.programs += 1
         _report.nodes += sum(node.op == "call_function" for node in part.graph.nodes)
-        setattr(gm, name, _runner(part))
+        setattr(gm, name, _runner(part, static))
     gm.recompile()
     return gm.forward
 
@@ -102,7 +102,17 @@ def _line(problem: Problem) -> str:
 # ---- one program -------------------------------------------------------------------------------------------------
 
 
-def _runner(part: torch.fx.GraphModule) -> Runner:
+def _static_names(gm: torch.fx.GraphModule) -> set[str]:
+    """The arguments that torch knows to be the same tensors in every call of a forward pass."""
+    context = torch._guards.TracingContext.try_get()
+    known = getattr(getattr(context, "fw_metadata", None), "static_input_indices", None) or ()
+    placeholders = [node.name for node in gm.graph.nodes if node.op == "placeholder"]
+    if any(name.startswith("tangents_") for name in placeholders):
+        return set()
+    return {placeholders[i] for i in known if i < len(placeholders)}
+
+
+def _runner(part: torch.fx.GraphModule, static: set[str]) -> Runner:
     placeholders = [node for node in part.graph.nodes if node.op == "placeholder"]
     places = [i for i, node in enumerate(placeholders) if isinstance(node.meta["val"], torch.Tensor)]
     inputs = [placeholders[i] for i in places]
@@ -117,13 +127,18 @@ def _runner(part: torch.fx.GraphModule) -> Runner:
         return [_own(lowering, node) for node in outputs]
 
     sizes = symbol_sizes(inputs)
-    program = traced(forward, inputs, sizes, _ranges(inputs))
-    static = [isinstance(node.meta["val"], torch.nn.Parameter) for node in inputs]
-    return Runner(program, places, static, [order_of(node.meta["val"]) for node in outputs])
+
+    def trace(arrays: Any) -> Any:
+        if arrays is None:
+            return traced(forward, inputs, sizes, _ranges(inputs))
+        return traced_for(forward, inputs, sizes | sizes_of(inputs, arrays))
+
+    orders = [order_of(node.meta["val"]) for node in outputs]
+    return Runner(trace, places, [node.name in static for node in inputs], orders)
 
 
 def _own(lowering: Lowering, node: torch.fx.Node) -> Any:
-    """A result with memory of its own: arrays that are parts of an argument share its memory, as no value changes."""
+    """A result with memory of its own: an array that is a part of another shares that one's."""
     at = node
     while at.op == "call_function" and at.target in MOVES:
         at = at.args[0]
