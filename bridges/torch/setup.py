@@ -1,4 +1,4 @@
-"""The wheel of the bridge: a library for each version of torch, and a Python package. No Python extension is in it."""
+"""The wheel of the bridge: a library for each version of torch, and a Python package."""
 
 import os
 import shutil

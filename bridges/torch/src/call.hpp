@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/native/CPUFallback.h>
+#include <ATen/ops/where_ops.h>
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
@@ -127,6 +128,10 @@ using Axes = c10::SmallVector<int64_t, 6>;
 inline bool is_one(const Scalar& s) { return !s.isComplex() && s.toDouble() == 1; }
 inline bool is_real_float(const Tensor& t) { return at::isFloatingType(t.scalar_type()); }
 inline bool given(const OptionalTensor& t) { return t && t->defined(); }
+// a where the mask is true, else b.
+inline Tensor select_by(const Tensor& mask, const Tensor& a, const Tensor& b) {
+  return at::_ops::where_self::call(mask, a, b);
+}
 // The dtype in which an elementwise op computes: integers are cast to the result's dtype where that is a float.
 inline at::ScalarType compute_dtype(at::ScalarType common, const Tensor& out) {
   return at::isFloatingType(out.scalar_type()) && c10::isIntegralType(common, true) ? out.scalar_type() : common;

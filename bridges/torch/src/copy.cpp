@@ -80,7 +80,7 @@ Tensor to_host(const Tensor& t) {
   else {
     TORCH_CHECK_TYPE(t.dim() <= DVT_MAX_NDIM && buffer_of(t), "dovetail: a tensor without memory, or of more than ",
                      DVT_MAX_NDIM, " axes, cannot be read");
-    host = to_host(as_bytes(t.contiguous())).view(t.scalar_type());
+    host = to_host(as_bytes(t)).view(t.scalar_type());  // of equal size, so with any strides
   }
   if (t.is_conj()) host._set_conj(true);
   if (t.is_neg()) host._set_neg(true);

@@ -53,6 +53,7 @@ Tensor& set_storage_offset(Tensor& t, at::Storage from, c10::SymInt offset, c10:
                            c10::SymIntArrayRef stride) {
   return at::cpu::set__symint(t, std::move(from), std::move(offset), size, stride);
 }
+void record_stream(Tensor& t, at::Stream stream) { check(dvr_use(buffer_of(t), to_runtime(stream), 0)); }
 }  // namespace
 
 Tensor empty(c10::IntArrayRef size, at::ScalarType dtype, c10::DeviceIndex index) {
@@ -83,6 +84,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("view_as_real", &at::native::view_as_real);
   m.impl("view_as_complex", &at::native::view_as_complex);
   m.impl("resize_", &resize_);
+  m.impl("record_stream", &record_stream);
   m.impl("set_.source_Tensor", &set_tensor);
   m.impl("set_.source_Storage", &set_storage);
   m.impl("set_.source_Storage_storage_offset", &set_storage_offset);

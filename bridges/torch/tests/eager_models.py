@@ -1,4 +1,4 @@
-"""Small models of the usual kinds, written as their papers' code is: convolutions, attention, norms, a key-value cache."""
+"""Small models of the usual kinds: convolutions, attention, norms, a key-value cache."""
 
 import torch
 import torch.nn.functional as F

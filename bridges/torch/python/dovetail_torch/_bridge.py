@@ -38,14 +38,14 @@ def library_path() -> Path:
         return path
     built = sorted(p.name for p in _FOLDER.glob("*")) if _FOLDER.exists() else []
     raise ImportError(
-        f"dovetail-torch has no library for torch {torch.__version__}, only for {', '.join(built) or 'no version'}: "
+        f"dovetail-torch has no library for torch {torch.__version__}, but for {', '.join(built) or 'no version'}: "
         "pip install --upgrade dovetail-torch, or build it for this torch: pip install --no-binary=dovetail-torch "
         "--no-build-isolation dovetail-torch"
     )
 
 
 def wait_at_exit() -> None:
-    """A Python that ends while a device thread of autograd still drops its last state is aborted by pthread_exit."""
+    """pthread_exit aborts a Python that ends while a device thread of autograd drops its last state."""
     for i in range(len(names)):
         torch.accelerator.synchronize(i)
     for task in Path("/proc/self/task").glob("*/comm"):

@@ -15,8 +15,8 @@ def _library():
 
 
 def fallback(policy: str) -> None:
-    """What happens to a call that Dovetail does not serve: "allow" runs torch's kernel for the CPU, "warn" (the default)
-    also warns, once for each op, "error" raises NotImplementedError. ValueError for another policy.
+    """What happens to a call that Dovetail does not serve: "allow" runs torch's kernel for the CPU, "warn" (the
+    default) also warns, once for each op, "error" raises NotImplementedError. ValueError for another policy.
     The environment variable DOVETAIL_TORCH_FALLBACK sets it for the process.
     """
     if policy not in POLICIES:

@@ -1,6 +1,5 @@
 // Tensors from numbers, joined and rearranged tensors.
 #include <ATen/WrapDimUtils.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/arange_ops.h>
 #include <ATen/ops/cat_ops.h>
 #include <ATen/ops/embedding_ops.h>
@@ -10,6 +9,8 @@
 #include <ATen/ops/roll_ops.h>
 #include <ATen/ops/tril_ops.h>
 #include <ATen/ops/triu_ops.h>
+
+#include <cmath>
 
 #include "call.hpp"
 
@@ -30,6 +31,15 @@ Tensor& arange_out(const Scalar& start, const Scalar& end, const Scalar& step, T
       fit(out, {n});
       if (k != 1) r = r * step;
       return out.copy_(start.toLong() ? r + start : r);
+    }
+  }
+  if (!whole && at::isFloatingType(as) && !start.isComplex() && !end.isComplex() && !step.isComplex()) {
+    const double from = start.toDouble(), by = step.toDouble(), n = std::ceil((end.toDouble() - from) / by);
+    Tensor r;
+    if (n >= 1 && n < 1e15 &&
+        Call(op<"iota">()).on(out.device().index()).set("size", int64_t(n)).set("dtype", at::kDouble).make(r)) {
+      fit(out, {int64_t(n)});
+      return out.copy_(r * by + from);
     }
   }
   return fall_back<aten::arange_start_out>(start, end, step, out);

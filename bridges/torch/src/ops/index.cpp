@@ -314,7 +314,7 @@ Tensor& masked_scatter_(Tensor& x, const Tensor& mask, const Tensor& source) {
                 "source to have as many elements as the mask has ones");
     if (source.numel())
       return x.copy_(
-          m.where(source.reshape({-1}).index_select(0, place.clamp_min(0)), x.reshape({-1})).view(x.sizes()));
+          select_by(m, source.reshape({-1}).index_select(0, place.clamp_min(0)), x.reshape({-1})).view(x.sizes()));
   }
   return fall_back<aten::masked_scatter_>(x, mask, source);
 }

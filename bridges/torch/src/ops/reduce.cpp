@@ -70,6 +70,11 @@ std::tuple<Tensor&, Tensor&> extreme_along(const Tensor& x, int64_t dim, bool ke
         Call(op<value>()).in(x).set("axis", axes).set("keepdims", keep).into(values))
       return {values, indices};
   }
+  if (!x.dim()) {
+    values.copy_(x);
+    indices.zero_();
+    return {values, indices};
+  }
   return fall_back<Aten>(x, dim, keep, values, indices);
 }
 
@@ -108,7 +113,8 @@ Tensor& place_out(const Tensor& x, std::optional<int64_t> dim, bool keep, Tensor
 template <class Aten, Name name>
 Tensor& scan_out(const Tensor& x, int64_t dim, OptionalDType dtype, Tensor& out) {
   const auto as = out.scalar_type();
-  if (x.dim() && Call(op<name>()).in(x, as).set("axis", axis_of(x, dim)).set("dtype", as).into(out)) return out;
+  if (!x.dim()) return out.copy_(x);
+  if (Call(op<name>()).in(x, as).set("axis", axis_of(x, dim)).set("dtype", as).into(out)) return out;
   return fall_back<Aten>(x, dim, dtype, out);
 }
 template <class Aten, Name name>

@@ -143,7 +143,6 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::rsqrt_out>(m, &unary<aten::rsqrt_out, "rsqrt">);
   implement<aten::reciprocal_out>(m, &unary<aten::reciprocal_out, "reciprocal">);
   implement<aten::neg_out>(m, &unary<aten::neg_out, "negative">);
-  implement<aten::sign_out>(m, &unary<aten::sign_out, "sign">);
   implement<aten::signbit_out>(m, &unary<aten::signbit_out, "signbit">);
   implement<aten::ceil_out>(m, &unary<aten::ceil_out, "ceil">);
   implement<aten::floor_out>(m, &unary<aten::floor_out, "floor">);
