@@ -9,6 +9,7 @@ from typing import Any
 
 import dovetail as dt
 import torch
+
 from dovetail_torch.compile import decompositions
 from dovetail_torch.compile.graph import Lowering, Problem
 from dovetail_torch.compile.partition import MOVES, cut

@@ -10,12 +10,13 @@ import dovetail as dt
 import torch
 from dovetail import _core
 from dovetail._program import Program
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
+
 from dovetail_torch.compile import decompositions
 from dovetail_torch.compile.graph import Lowering, Problem, at_line, needed_nodes
 from dovetail_torch.compile.sizes import symbol_sizes, traced
 from dovetail_torch.compile.table import dtype_name
-from torch.export import ExportedProgram
-from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 __all__ = ["from_exported"]
 

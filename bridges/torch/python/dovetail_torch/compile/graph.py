@@ -13,6 +13,7 @@ import dovetail as dt
 import torch
 from dovetail._record import count_as_own
 from dovetail.schema.number import value_of
+
 from dovetail_torch.compile.symbols import Symbols
 from dovetail_torch.compile.table import Call, Unsupported, dtype_name, find, is_array
 

@@ -10,11 +10,12 @@ import torch
 from dovetail import _core
 from dovetail._array import recording_on
 from dovetail._record import FunctionGraph
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+
 from dovetail_torch.compile.graph import Lowering, Problem, is_of_tensors, source_of
 from dovetail_torch.compile.sizes import symbol_sizes
 from dovetail_torch.compile.table import Unsupported, dtype_name
-from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 __all__ = ["MOVES", "VIEWS", "cut"]
 

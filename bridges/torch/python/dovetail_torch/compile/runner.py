@@ -9,6 +9,7 @@ from typing import Any
 
 import dovetail as dt
 import torch
+
 from dovetail_torch.compile.arrays import as_array, as_tensor, host_device
 
 __all__ = ["Runner", "order_of"]

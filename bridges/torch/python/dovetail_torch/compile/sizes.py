@@ -10,6 +10,7 @@ import torch
 from dovetail._export import exported
 from dovetail._function_trace import trace_sizes
 from dovetail._program import Program
+
 from dovetail_torch.compile.table import dtype_name
 
 __all__ = ["fitting_sizes", "sizes_of", "symbol_sizes", "traced", "traced_for"]

@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 from dovetail.schema.number import largest, smallest
-from dovetail_torch.compile.table import Unsupported
 from torch.utils._sympy.interp import sympy_interp
 from torch.utils._sympy.reference import PythonReferenceAnalysis
+
+from dovetail_torch.compile.table import Unsupported
 
 __all__ = ["Symbols"]
 

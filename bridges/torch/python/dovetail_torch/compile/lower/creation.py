@@ -6,6 +6,7 @@ from typing import Any
 
 import dovetail as dt
 import torch
+
 from dovetail_torch.compile.table import Call, Unsupported, cast, dtype_name, is_array, lower
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import dovetail as dt
 import torch
 from dovetail import nn
+
 from dovetail_torch.compile.table import Call, Unsupported, cast, dtype_name, is_array, lower, op_function, truth
 
 # ---- functions of one array --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import Any
 
 import dovetail as dt
 from dovetail import nn
+
 from dovetail_torch.compile.table import Call, Unsupported, axis_of, cast, lower, pair
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import dovetail as dt
 import torch
 from dovetail import nn
+
 from dovetail_torch.compile.table import Call, Unsupported, cast, lower, pair
 
 _TRANSPOSES = (torch.ops.aten.t.default, torch.ops.aten.permute.default, torch.ops.aten.transpose.int)

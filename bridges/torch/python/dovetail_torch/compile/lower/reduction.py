@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import dovetail as dt
+
 from dovetail_torch.compile.table import Call, Unsupported, axes_of, axis_of, cast, lower, truth
 
 

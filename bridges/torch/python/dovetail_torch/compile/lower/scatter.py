@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import dovetail as dt
+
 from dovetail_torch.compile.lower.index import key_of, part_like, spread
 from dovetail_torch.compile.table import Call, Unsupported, axis_of, cast, is_array, lower, op_function
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import dovetail as dt
 from dovetail import nn
+
 from dovetail_torch.compile.table import Call, Unsupported, lower, pair
 
 
