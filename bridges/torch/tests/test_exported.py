@@ -1,6 +1,7 @@
 """dovetail.from_exported: models of torch.export against torch on the CPU."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 import torch.utils._pytree as pytree
 from dovetail_torch.compile import from_exported
 
+SEED = 20261128
 LARGEST = 1e-5  # error, of the largest result
 
 
@@ -183,3 +185,33 @@ def test_without_the_package_the_error_names_the_cure():
     out = subprocess.run([sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
     assert "pip install dovetail-torch" in out.stdout
+
+
+def test_from_torch_to_c(tmp_path):
+    """As in docs/torch_export.md: a program in C opens the file, and the folder that `dovetail build` makes."""
+    import dovetail_cpu
+
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler is installed")
+    torch.manual_seed(SEED)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.GELU(), torch.nn.Linear(16, 3)).eval()
+    rows = torch.export.Dim("rows", min=1, max=64)
+    path, folder, example = tmp_path / "model.dvt", tmp_path / "model.aot", tmp_path / "infer"
+    from_exported(exported(model, torch.randn(5, 4), dynamic_shapes=({0: rows},))).save(path, portable=True)
+    runtime = Path(dt.__file__).parent
+    source = Path(__file__).parents[3] / "examples/c/infer.c"
+    build = [compiler, "-std=c11", source, "-o", example, f"-I{runtime / 'include'}", f"-L{runtime}", "-ldovetail"]
+    run(*build, f"-Wl,-rpath,{runtime}", "-lm")
+    run(sys.executable, "-m", "dovetail", "build", path, "--device", "cpu", "--out", folder)
+    for file in (path, folder):
+        out = run(example, "cpu:0", dovetail_cpu.backend.library, file, 3)
+        got = np.array([[float(x) for x in line.split()] for line in out.split("\n") if line.strip()])
+        expected = model(torch.arange(3.0)[:, None] + torch.arange(4.0) / 8)  # what fill_rows of example.h makes
+        np.testing.assert_allclose(got, expected.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def run(*command):
+    ended = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, f"{command}\n{ended.stdout}\n{ended.stderr}"
+    return ended.stdout

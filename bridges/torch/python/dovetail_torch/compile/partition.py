@@ -17,16 +17,17 @@ from dovetail_torch.compile.graph import Lowering, Problem, is_of_tensors, sourc
 from dovetail_torch.compile.sizes import symbol_sizes
 from dovetail_torch.compile.table import Unsupported, dtype_name
 
-__all__ = ["MOVES", "VIEWS", "cut"]
+__all__ = ["MOVES", "cut"]
 
 _aten = torch.ops.aten
-VIEWS = {
-    _aten.alias.default, _aten.detach.default, _aten.diagonal.default, _aten.expand.default, _aten.permute.default,
-    _aten.select.int, _aten.slice.Tensor, _aten.split.Tensor, _aten.split_with_sizes.default, _aten.squeeze.default,
-    _aten.squeeze.dim, _aten.squeeze.dims, _aten.t.default, _aten.transpose.int, _aten.unbind.int,
-    _aten.unsqueeze.default, _aten.view.default, operator.getitem,
+MOVES = {
+    _aten._to_copy.default, _aten._unsafe_view.default, _aten.alias.default, _aten.clone.default,
+    _aten.detach.default, _aten.diagonal.default, _aten.expand.default, _aten.permute.default,
+    _aten.reshape.default, _aten.select.int, _aten.slice.Tensor, _aten.split.Tensor,
+    _aten.split_with_sizes.default, _aten.squeeze.default, _aten.squeeze.dim, _aten.squeeze.dims, _aten.t.default,
+    _aten.transpose.int, _aten.unbind.int, _aten.unsqueeze.default, _aten.view.default, operator.getitem,
 }  # fmt: skip
-MOVES = VIEWS | {_aten._to_copy.default, _aten._unsafe_view.default, _aten.clone.default, _aten.reshape.default}
+"""Ops whose results may share memory with their first operand."""
 
 
 class _Support(OperatorSupportBase):
@@ -40,16 +41,14 @@ class _Support(OperatorSupportBase):
 def cut(gm: torch.fx.GraphModule) -> tuple[list[str], list[Problem]]:
     """Makes submodules of what can be a program. Returns their names, and the nodes that torch runs.
 
-    Views of arguments that are results stay torch's, so that they share the argument's memory. A part of nothing
-    but views is no program.
+    A part of nothing but views is no program.
     """
-    views = _with_own_views(gm)
     problems = _refused(gm)
     refused = set(problems)
     lowered = {
         node
         for node in gm.graph.nodes
-        if node.op == "call_function" and is_of_tensors(node) and node not in views and node not in refused
+        if node.op == "call_function" and is_of_tensors(node) and node not in refused
         and not (node.target is operator.getitem and node.args[0] in refused)
     }  # fmt: skip
     partitioner = CapabilityBasedPartitioner(gm, _Support(lowered), allows_single_node_partition=True)
@@ -59,30 +58,6 @@ def cut(gm: torch.fx.GraphModule) -> tuple[list[str], list[Problem]]:
     partitioner.fuse_partitions(parts)
     names = [n.target for n in gm.graph.nodes if n.op == "call_module" and str(n.target).startswith("fused_")]
     return names, list(problems.values())
-
-
-def _with_own_views(gm: torch.fx.GraphModule) -> set[torch.fx.Node]:
-    """Gives each result that is a view of an argument nodes of its own; returns these."""
-    (output,) = (node for node in gm.graph.nodes if node.op == "output")
-    own: dict[torch.fx.Node, torch.fx.Node] = {}
-
-    def copied(node: torch.fx.Node) -> torch.fx.Node:
-        if node.op == "placeholder":
-            return node
-        if node not in own:
-            own[node] = gm.graph.node_copy(node, copied)
-        return own[node]
-
-    with gm.graph.inserting_before(output):
-        output.args = torch.fx.map_arg(output.args, lambda n: copied(n) if _is_view_of_argument(n) else n)
-    return set(own.values())
-
-
-def _is_view_of_argument(node: torch.fx.Node) -> bool:
-    at = node
-    while at.op == "call_function" and at.target in VIEWS and len(at.all_input_nodes) == 1:
-        at = at.all_input_nodes[0]
-    return at.op == "placeholder" and at is not node
 
 
 # ---- which nodes can be lowered ----------------------------------------------------------------------------------
