@@ -46,7 +46,7 @@ def ran(graph, tensors):
         TypeError,
         ValueError,
         IndexError,
-    ) as error:  # a rule refuses what torch takes: torch then runs the node
+    ) as error:  # a rule refuses what torch takes
         raise Left(str(error)) from error
     if problems:
         raise Left("; ".join(f"{p.op}: {p.reason}" for p in problems))

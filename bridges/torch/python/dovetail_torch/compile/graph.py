@@ -57,7 +57,7 @@ class Lowering:
             file, line = source_of(node.meta.get("stack_trace"))
             try:
                 at_line(file, line, lambda n=node: self.node(n))
-            except NotImplementedError as error:
+            except (NotImplementedError, TypeError) as error:  # a rule refuses dtypes that torch takes
                 lost.add(node)
                 problems.append(Problem(str(node.target), f"{file}:{line}", str(error)))
             except Exception as error:
