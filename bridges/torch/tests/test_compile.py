@@ -1,6 +1,11 @@
 """torch.compile(backend="dovetail"): results, gradients, partitions and sizes against torch on the CPU."""
 
 import copy
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
 
 import models
 import pytest
@@ -252,3 +257,19 @@ def test_dtypes(name):
     x, y = (torch.randint(0, 5, (7, 6)).to(dtype) for _ in range(2))
     expect_equal(compiled(forward)(x, y), forward(x, y), 1e-2 if dtype in (torch.bfloat16, torch.float16) else 1e-6)
     assert not report().eager
+
+
+def test_torch_finds_the_backend_by_its_entry_point(tmp_path):
+    """As pip installs it: a package's metadata, and a process that names the backend."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    lines = [f"{name} = {target}" for name, target in project["entry-points"]["torch_dynamo_backends"].items()]
+    metadata = tmp_path / "dovetail_torch_entry-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: dovetail-torch-entry\nVersion: 0\n")
+    (metadata / "entry_points.txt").write_text("\n".join(["[torch_dynamo_backends]", *lines, ""]))
+    code = "import torch; x = torch.ones(3); print(torch.compile(lambda x: x.exp() + 1, backend='dovetail')(x))"
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert ended.returncode == 0 and "3.7183" in ended.stdout, ended.stderr
