@@ -4,6 +4,7 @@
 #                Linux 6.7 or newer; test-aarch64-all takes hours
 # make test-cuda NVIDIA's GPUs, or without one an emulated driver: two gigabytes of wheels in an environment of its own
 # make test-llvm machine code from LLVM for the CPU device, with the wheels of LLVM in an environment of its own
+# make test-torch Dovetail's devices in PyTorch, which is in an environment of its own; test-torch-all: more dtypes and samples
 # make test-windows  the core and the CPU device for Windows, built with mingw-w64 and run by Wine; needs both
 # make test-xpu  Intel's GPUs, on SYCL's CPU device: half a gigabyte of wheels in an environment of its own
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
@@ -21,7 +22,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-aarch64-all \
-  test-xpu test-cuda test-llvm test-wheels test-windows mutation bench bench-cuda docs dev lint format clean wheels install tools FORCE
+  test-xpu test-cuda test-llvm test-torch test-torch-all test-wheels test-windows mutation bench bench-cuda docs dev lint format clean wheels install tools FORCE
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -39,6 +40,7 @@ BIN := $(VENV)/bin
 XPU := .venv-xpu$(VENV:.venv%=%)
 CUDA := .venv-cuda$(VENV:.venv%=%)
 LLVM := .venv-llvm$(VENV:.venv%=%)
+TORCH := .venv-torch$(VENV:.venv%=%)
 pip = $(1)/bin/pip --disable-pip-version-check --quiet
 PIP := $(call pip,$(VENV))
 JOBS ?= $(shell nproc 2> /dev/null || echo 2)
@@ -49,11 +51,11 @@ export PATH := $(abspath $(BIN)):$(PATH)
 unexport PYTHONPATH PYTHONHOME DOVETAIL_BACKENDS DOVETAIL_BACKEND_PATH DOVETAIL_BACKEND_AUTOLOAD DOVETAIL_KERNELS \
   DOVETAIL_DEVICE DOVETAIL_TOOLCHAINS DOVETAIL_COMPILE_WAIT
 
-$(BIN)/python $(XPU)/bin/python $(CUDA)/bin/python $(LLVM)/bin/python: %/bin/python:
+$(BIN)/python $(XPU)/bin/python $(CUDA)/bin/python $(LLVM)/bin/python $(TORCH)/bin/python: %/bin/python:
 	@echo "-- $* with $(PYTHON)"
 	@sh cmake/venv.sh "$(PYTHON)" $*
 
-# xpu, cuda and LLVM have environments of their own: they need large wheels, which nothing else does.
+# xpu, cuda, LLVM and torch have environments of their own: they need large wheels, which nothing else does.
 backends := $(filter-out xpu cuda,$(patsubst backends/%/pyproject.toml,%,$(wildcard backends/*/pyproject.toml)))
 conformance := $(patsubst %/pyproject.toml,%,$(wildcard tests/conformance/pyproject.toml))
 projects := . $(addprefix backends/,$(backends)) $(conformance)
@@ -66,7 +68,9 @@ $(CUDA)/.tools: asked := --build backends/cuda --group test cuda
 $(CUDA)/.tools: pyproject.toml backends/cuda/pyproject.toml
 $(LLVM)/.tools: asked := --build toolchains/llvm --group test
 $(LLVM)/.tools: pyproject.toml toolchains/llvm/pyproject.toml
-$(VENV)/.tools $(XPU)/.tools $(CUDA)/.tools $(LLVM)/.tools: %/.tools: cmake/requirements.py | %/bin/python
+$(TORCH)/.tools: asked := --build bridges/torch --group test torch
+$(TORCH)/.tools: pyproject.toml bridges/torch/pyproject.toml
+$(VENV)/.tools $(XPU)/.tools $(CUDA)/.tools $(LLVM)/.tools $(TORCH)/.tools: %/.tools: cmake/requirements.py | %/bin/python
 	@echo "-- build and test tools into $*"
 	@$*/bin/python cmake/requirements.py $(asked) > $@.txt
 	@$(call pip,$*) install -r $@.txt
@@ -132,6 +136,7 @@ $(eval $(call backend_wheel,cuda,$(CUDA)))
 $(foreach c,$(conformance),$(eval $(call \
   wheel,dovetail-conformance,$c,$c VERSION,dovetail_conformance-[0-9]*.whl,$(VENV))))
 $(eval $(call wheel,dovetail-llvm,toolchains/llvm,toolchains/llvm VERSION,dovetail_llvm-[0-9]*.whl,$(LLVM)))
+$(eval $(call wheel,dovetail-torch,bridges/torch,bridges/torch VERSION core/include,dovetail_torch-[0-9]*.whl,$(TORCH)))
 
 # Which instruction set levels of the CPU device are compiled: for what only uses it, the best that this machine can run, and
 # for what tests it, all that this machine can run. Never fewer than before; the wheels to release have all that there are.
@@ -157,7 +162,9 @@ $(CUDA)/.installed: wheels_in := $(our_wheels) dist/$(call wheel_of,cuda)
 $(CUDA)/.installed: $(stamps_of_$(CUDA))
 $(LLVM)/.installed: wheels_in := $(our_wheels) dist/dovetail_llvm-[0-9]*.whl
 $(LLVM)/.installed: $(stamps_of_$(LLVM))
-$(VENV)/.installed $(XPU)/.installed $(CUDA)/.installed $(LLVM)/.installed: %/.installed: $(stamps_of_$(VENV)) | %/.tools
+$(TORCH)/.installed: wheels_in := $(our_wheels) dist/dovetail_torch-[0-9]*.whl
+$(TORCH)/.installed: $(stamps_of_$(TORCH))
+$(VENV)/.installed $(XPU)/.installed $(CUDA)/.installed $(LLVM)/.installed $(TORCH)/.installed: %/.installed: $(stamps_of_$(VENV)) | %/.tools
 	@echo "-- wheels into $*"
 	@# What dovetail-runtime was called before; both together are an error at import.
 	@if ls -d $*/lib/python*/site-packages/dovetail-*.dist-info > /dev/null 2>&1; then \
@@ -169,7 +176,7 @@ $(VENV)/.installed $(XPU)/.installed $(CUDA)/.installed $(LLVM)/.installed: %/.i
 install: $(VENV)/.installed
 
 # What other environments get from the network; continuous integration fetches it while the first leg runs.
-tools: $(LLVM)/.tools $(XPU)/.tools $(CUDA)/.tools
+tools: $(LLVM)/.tools $(TORCH)/.tools $(XPU)/.tools $(CUDA)/.tools
 
 # ---- the example and the benchmarks --------------------------------------------------------------------------------
 
@@ -259,6 +266,15 @@ test-xpu: $(XPU)/.installed $(XPU)/.example
 test-llvm: $(LLVM)/.installed
 	@echo "-- tests of dovetail-llvm"
 	@$(LLVM)/bin/python -m pytest -n $(JOBS) --dist worksteal $(SELECT) toolchains/llvm/tests
+
+# One version of torch, float32, five samples of each operator; test-torch-all has every sample and more dtypes.
+test-torch: $(TORCH)/.installed
+	@echo "-- tests of dovetail-torch"
+	@$(TORCH)/bin/python -m pytest -n $(JOBS) --dist worksteal $(SELECT) bridges/torch/tests
+
+test-torch-all: $(TORCH)/.installed
+	@echo "-- tests of dovetail-torch, the slow ones as well"
+	@$(TORCH)/bin/python -m pytest -n $(JOBS) --dist worksteal bridges/torch/tests
 
 # On a machine without a GPU the same plugin runs on an emulated driver, which runs its kernels on the host.
 test-cuda: $(CUDA)/.installed $(CUDA)/.example build/cuda-emulator/.built build/cuda-programs/.built

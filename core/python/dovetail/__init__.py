@@ -102,7 +102,7 @@ _WRITTEN = {
         "zeros_like",
     ),
     "_export": ("export", "spec"),
-    "_program": ("Program", "load"),
+    "_program": ("Program", "from_exported", "load"),
     "_compile": ("compile", "compile_report"),
     "_control": ("cond", "scan", "while_loop"),
     "_dtypes": ("__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", "result_type"),

@@ -208,6 +208,7 @@ from dovetail._nan import (
 from dovetail._ops import *  # noqa: F403 - generated
 from dovetail._profile import profile as profile
 from dovetail._program import Program as Program
+from dovetail._program import from_exported as from_exported
 from dovetail._program import load as load
 from dovetail._quantile import (
     median as median,

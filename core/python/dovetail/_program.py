@@ -13,7 +13,7 @@ from dovetail import _pytree as pytree
 from dovetail._core import Array, Device
 from dovetail._trace import Tracer, recording_graph
 
-__all__ = ["Port", "Program", "load"]
+__all__ = ["Port", "Program", "from_exported", "load"]
 
 
 class Port(NamedTuple):
@@ -163,6 +163,22 @@ def load(path: str | os.PathLike[str], device: Device | str | None = None, *, tr
     made = _of_core(core, os.path.basename(name.rstrip("/")))
     made._device = home
     return made
+
+
+def from_exported(model: Any, /) -> Program:
+    """The Program of a model that torch.export.export() has made, for any device and without torch from then on.
+
+    dovetail_torch.from_exported has the details. Raises ImportError where dovetail-torch is not installed.
+    """
+    try:
+        from dovetail_torch.compile import from_exported as imported
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("dovetail_torch", "torch"):
+            raise
+        raise ImportError(
+            f"[from_exported] there is no {error.name}: pip install dovetail-torch", name=error.name
+        ) from None
+    return imported(model)
 
 
 def _of_core(core: Any, name: str) -> Program:

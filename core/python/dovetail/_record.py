@@ -18,7 +18,7 @@ from dovetail._tracer import ArrayTracer, TraceError, is_basic, is_number_operan
 from dovetail.schema import registry
 from dovetail.schema.number import Number, value_of
 
-__all__ = ["FunctionGraph", "user_line"]
+__all__ = ["FunctionGraph", "count_as_own", "user_line"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _ARRAYS = (Tracer, Array)  # tracers are found without a look at their __class__
@@ -26,12 +26,21 @@ _KINDS = ("bool", "integer", "real floating", "complex floating")
 _CONSTANT = "an array that the function captured is a constant of the program: pass it as an argument"
 
 
+_own_folders = [_PACKAGE]
+
+
+def count_as_own(folder: str) -> None:
+    """Attributes nodes and errors to no file of this folder: it has an importer of another library's graphs."""
+    _own_folders.append(os.path.join(folder, ""))
+    is_own_file.cache_clear()
+
+
 @lru_cache(maxsize=4096)
 def is_own_file(file: str) -> bool:
-    """Whether a file is dovetail's or NumPy's."""
+    """Whether a file is dovetail's, an importer's or NumPy's."""
     numpy = sys.modules.get("numpy")
     folder = os.path.dirname(numpy.__file__ or "") + os.sep if numpy else _PACKAGE
-    return file.startswith((_PACKAGE, folder, "<__array_function__"))
+    return file.startswith((*_own_folders, folder, "<__array_function__"))
 
 
 def is_internal(file: str) -> bool:
@@ -69,6 +78,7 @@ class FunctionGraph(Graph):
         self.device = device
         self.fixed: set[tuple[int, int]] = set()  # (value, axis) of inputs whose size is always the same
         self._captured: dict[int, tuple[Array, ArrayTracer]] = {}
+        self.constant_names: dict[int, str] = {}  # by the id of an array: its name in the program's file
         self._all: list[FunctionGraph] = [self]  # with the nested ones, which share the list
         self.numbers_of_call: list[Number] = []  # those that each call gives
         self.texts: set[str] = set()  # of tracers; shared as _all is
@@ -197,7 +207,7 @@ class FunctionGraph(Graph):
 
     def constant(self, x: Array) -> ArrayTracer:
         """A value that is a part of the program."""
-        value = self.builder.array_constant(x)
+        value = self.builder.array_constant(x, self.constant_names.get(id(x), ""))
         self.fixed |= {(value, axis) for axis in range(x.ndim)}
         return self.tracer(value)
 

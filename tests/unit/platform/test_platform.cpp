@@ -116,12 +116,12 @@ TEST(a_draft_replaces_a_file_when_it_is_complete) {
   draft.write("w");
   CHECK_EQ(read_file(path), "old");
   draft.commit();
-  CHECK_EQ(draft.error(), "");
+  CHECK(draft.error().empty());
   CHECK_EQ(read_file(path), "new");
   FileDraft nowhere(folder.name() + "/gone/weights");
   nowhere.write("new");
   nowhere.commit();
-  CHECK_EQ(nowhere.error(), "No such file or directory");
+  CHECK_EQ(nowhere.error().text, "No such file or directory");
   CHECK_EQ(files(), 1);
 }
 

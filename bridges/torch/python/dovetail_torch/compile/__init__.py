@@ -1,0 +1,6 @@
+"""Models of torch as programs of dovetail: torch.compile(model, backend="dovetail") and from_exported()."""
+
+from dovetail_torch.compile.dynamo import Report, backend, report
+from dovetail_torch.compile.exported import from_exported
+
+__all__ = ["Report", "backend", "from_exported", "report"]

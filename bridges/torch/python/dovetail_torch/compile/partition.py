@@ -1,0 +1,129 @@
+"""Cuts a graph of torch into parts that are programs and nodes that torch runs."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import dovetail as dt
+import torch
+from dovetail import _core
+from dovetail._array import recording_on
+from dovetail._record import FunctionGraph
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+from dovetail_torch.compile.graph import Lowering, Problem, is_of_tensors, source_of
+from dovetail_torch.compile.sizes import symbol_sizes
+from dovetail_torch.compile.table import Unsupported, dtype_name
+
+__all__ = ["MOVES", "cut"]
+
+_aten = torch.ops.aten
+MOVES = {
+    _aten._to_copy.default, _aten._unsafe_view.default, _aten.alias.default, _aten.clone.default,
+    _aten.detach.default, _aten.diagonal.default, _aten.expand.default, _aten.permute.default,
+    _aten.reshape.default, _aten.select.int, _aten.slice.Tensor, _aten.split.Tensor,
+    _aten.split_with_sizes.default, _aten.squeeze.default, _aten.squeeze.dim, _aten.squeeze.dims, _aten.t.default,
+    _aten.transpose.int, _aten.unbind.int, _aten.unsqueeze.default, _aten.view.default, operator.getitem,
+}  # fmt: skip
+"""Ops whose results may share memory with their first operand."""
+
+
+class _Support(OperatorSupportBase):
+    def __init__(self, lowered: set[torch.fx.Node]):
+        self.lowered = lowered
+
+    def is_node_supported(self, submodules: Any, node: torch.fx.Node) -> bool:
+        return node in self.lowered
+
+
+def cut(gm: torch.fx.GraphModule) -> tuple[list[str], list[Problem]]:
+    """Makes submodules of what can be a program. Returns their names, and the nodes that torch runs.
+
+    A part of nothing but views is no program.
+    """
+    problems = _refused(gm)
+    refused = set(problems)
+    lowered = {
+        node
+        for node in gm.graph.nodes
+        if node.op == "call_function" and is_of_tensors(node) and node not in refused
+        and not (node.target is operator.getitem and node.args[0] in refused)
+    }  # fmt: skip
+    partitioner = CapabilityBasedPartitioner(gm, _Support(lowered), allows_single_node_partition=True)
+    parts = [
+        part for part in partitioner.propose_partitions() if any(node.target not in MOVES for node in part.nodes)
+    ]
+    partitioner.fuse_partitions(parts)
+    names = [n.target for n in gm.graph.nodes if n.op == "call_module" and str(n.target).startswith("fused_")]
+    return names, list(problems.values())
+
+
+# ---- which nodes can be lowered ----------------------------------------------------------------------------------
+
+
+def _refused(gm: torch.fx.GraphModule) -> dict[torch.fx.Node, Problem]:
+    """The nodes of which no program can be made, found by lowering each by itself."""
+    graph = FunctionGraph(_core.ProgramBuilder(), "probe", dt.device(None))
+    found: dict[torch.fx.Node, Problem] = {}
+    values: dict[torch.fx.Node, Any] = {}
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder" and isinstance(_value(n), torch.Tensor)]
+    sizes = symbol_sizes(placeholders)
+    for node in gm.graph.nodes:
+        if not is_of_tensors(node):
+            continue
+        try:
+            values[node] = _stand_in(graph, _value(node), sizes)
+        except NotImplementedError as error:
+            found[node] = _problem(node, error)
+    lowering = Lowering({n: values[n] for n in placeholders if n in values})
+    lowering.values = _Values(values)
+    try:
+        with recording_on(graph):
+            for node in gm.graph.nodes:
+                if node.op == "call_function" and is_of_tensors(node) and node.target is not operator.getitem:
+                    _try(lowering, node, found)
+    finally:
+        graph.end()
+    return {n: p for n, p in found.items() if n.op == "call_function"}
+
+
+class _Values(dict[torch.fx.Node, Any]):
+    """Of each node what stands for its result: a lowering writes none."""
+
+    def __setitem__(self, node: torch.fx.Node, value: Any) -> None:
+        pass
+
+
+def _try(lowering: Lowering, node: torch.fx.Node, found: dict[torch.fx.Node, Problem]) -> None:
+    try:
+        lowering.node(node)
+    except (NotImplementedError, TypeError, ValueError, IndexError) as error:  # rules refuse what torch takes
+        found[node] = _problem(node, error)
+
+
+def _problem(node: torch.fx.Node, error: Exception) -> Problem:
+    file, line = source_of(node.meta.get("stack_trace"))
+    return Problem(str(node.target), f"{file}:{line}", str(error) or type(error).__name__)
+
+
+def _value(node: torch.fx.Node) -> Any:
+    return node.meta.get("val")
+
+
+def _stand_in(graph: FunctionGraph, value: Any, sizes: dict[Any, int]) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(_stand_in(graph, v, sizes) for v in value)
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.device.type != "cpu" or value.layout != torch.strided:
+        raise Unsupported(f"a tensor on {value.device} with the layout {value.layout}")
+    try:
+        now = [n if isinstance(n, int) else int(n.node.expr.xreplace(sizes)) for n in value.shape]
+    except TypeError as error:
+        raise Unsupported(f"the shape {list(value.shape)}, which depends on elements") from error
+    shape = [n if isinstance(n, int) else None for n in value.shape]
+    made = graph.builder.input(dtype_name(value.dtype), shape, "", now)
+    graph.fixed |= {(made, axis) for axis, n in enumerate(shape) if n is not None}
+    return graph.tracer(made)

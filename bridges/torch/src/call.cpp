@@ -1,0 +1,76 @@
+#include "call.hpp"
+
+#include <ATen/WrapDimUtilsMulti.h>
+#include <ATen/native/Resize.h>
+
+namespace dovetail_torch {
+
+dvr_tensor& Call::next() {
+  dvr_tensor* t;
+  if (in_.size() < kNear) t = &near_[in_.size()];
+  else t = far_.emplace_back(std::make_unique<dvr_tensor>()).get();
+  in_.push_back(t);
+  return *t;
+}
+
+Call& Call::in(const Tensor& t) {
+  if (!t.defined()) return in_.push_back(nullptr), *this;
+  if (t.is_cpu() && t.dim() == 0) return number(t.item());
+  TORCH_CHECK(t.is_privateuseone() && (device_ < 0 || t.device().index() == device_),
+              "Expected all tensors to be on the same device, but found at least two devices, ",
+              torch_device(std::max<c10::DeviceIndex>(device_, 0)), " and ", t.device(), "!");
+  device_ = t.device().index();
+  if (t.is_conj() || t.is_neg()) return in(kept_.emplace_back(t.resolve_conj().resolve_neg()));
+  served_ = describe(t, next()) && served_;
+  return *this;
+}
+
+Call& Call::in(const Tensor& t, at::ScalarType as) {
+  if (!t.defined() || t.scalar_type() == as || (t.is_cpu() && t.dim() == 0)) return in(t);
+  return in(kept_.emplace_back(t.to(as)));
+}
+
+Call& Call::number(const Scalar& value) {
+  dvr_tensor& t = next();
+  if (value.isBoolean()) dvr_number_bool(&t, value.toBool());
+  else if (value.isIntegral(false)) dvr_number_i64(&t, value.toLong());
+  else if (value.isFloatingPoint()) dvr_number_f64(&t, value.toDouble());
+  else dvr_number_c128(&t, value.toComplexDouble().real(), value.toComplexDouble().imag());
+  return *this;
+}
+
+Call& Call::put(const char* name, dvt_attr value) {
+  TORCH_INTERNAL_ASSERT(n_attrs_ < std::size(attrs_));
+  attrs_[n_attrs_++] = {name, value};
+  return *this;
+}
+
+Call& Call::set(const char* name, at::ScalarType value) {
+  dvt_attr a{DVT_A_DTYPE, 1, {}};
+  served_ = to_dl(value, a.v.dt) && served_;
+  return put(name, a);
+}
+
+bool Call::run(dvr_tensor* results, uint32_t n) {
+  const dvr_status status = dvr_call(op_, device_ < 0 ? nullptr : device_at(device_).handle, in_.data(),
+                                     uint32_t(in_.size()), attrs_, uint32_t(n_attrs_), results, n, DVR_OWN_RESULTS);
+  if (status == DVR_OK) [[likely]] {
+    if (counts_calls()) count_call();
+    return true;
+  }
+  if (!is_refusal(status)) raise(status);
+  return false;
+}
+
+Axes axes_of(int64_t ndim, at::OptionalIntArrayRef dim) {
+  Axes axes;
+  const bool all = !dim || dim->empty();
+  const auto named = all ? std::bitset<at::dim_bitset_size>() : at::dim_list_to_bitset(*dim, size_t(ndim));
+  for (int64_t i = 0; i < ndim; ++i)
+    if (all || named[size_t(i)]) axes.push_back(i);
+  return axes;
+}
+
+void fit(const Tensor& out, c10::IntArrayRef size) { at::native::resize_output(out, size); }
+
+}  // namespace dovetail_torch

@@ -1,0 +1,212 @@
+// Elementwise ops of two and three operands, comparisons, and fills.
+#include <ATen/ops/add_ops.h>
+#include <ATen/ops/atan2_ops.h>
+#include <ATen/ops/bitwise_and_ops.h>
+#include <ATen/ops/bitwise_left_shift_ops.h>
+#include <ATen/ops/bitwise_or_ops.h>
+#include <ATen/ops/bitwise_right_shift_ops.h>
+#include <ATen/ops/bitwise_xor_ops.h>
+#include <ATen/ops/clamp_max_ops.h>
+#include <ATen/ops/clamp_min_ops.h>
+#include <ATen/ops/clamp_ops.h>
+#include <ATen/ops/copysign_ops.h>
+#include <ATen/ops/div_ops.h>
+#include <ATen/ops/eq_ops.h>
+#include <ATen/ops/fill_ops.h>
+#include <ATen/ops/fmod_ops.h>
+#include <ATen/ops/ge_ops.h>
+#include <ATen/ops/gt_ops.h>
+#include <ATen/ops/hypot_ops.h>
+#include <ATen/ops/le_ops.h>
+#include <ATen/ops/logaddexp_ops.h>
+#include <ATen/ops/logical_and_ops.h>
+#include <ATen/ops/logical_or_ops.h>
+#include <ATen/ops/logical_xor_ops.h>
+#include <ATen/ops/lt_ops.h>
+#include <ATen/ops/masked_fill_ops.h>
+#include <ATen/ops/maximum_ops.h>
+#include <ATen/ops/minimum_ops.h>
+#include <ATen/ops/mul_ops.h>
+#include <ATen/ops/ne_ops.h>
+#include <ATen/ops/nextafter_ops.h>
+#include <ATen/ops/pow_ops.h>
+#include <ATen/ops/remainder_ops.h>
+#include <ATen/ops/rsub_ops.h>
+#include <ATen/ops/sub_ops.h>
+#include <ATen/ops/where_ops.h>
+#include <ATen/ops/zero_ops.h>
+
+#include <ATen/ScalarOps.h>
+
+#include "ops/elementwise.hpp"
+
+namespace dovetail_torch {
+namespace {
+namespace aten = at::_ops;
+constexpr c10::DispatchKeySet kStructured(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
+
+// ---- the hottest calls without torch's inference: equal floats in row-major order
+bool is_plain(const Tensor& a, const Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && is_real_float(a) && a.device() == b.device() && a.is_contiguous() &&
+         b.is_contiguous();
+}
+template <class Aten, Name name>
+Tensor binary_new(const Tensor& a, const Tensor& b) {
+  Tensor r;
+  if (is_plain(a, b) && Call(op<name>()).in(a).in(b).make(r)) return r;
+  return Aten::redispatch(kStructured, a, b);
+}
+template <class Aten, Name name>
+Tensor add_new(const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  Tensor r;
+  if (is_one(alpha) && is_plain(a, b) && Call(op<name>()).in(a).in(b).make(r)) return r;
+  return Aten::redispatch(kStructured, a, b, alpha);
+}
+
+// a + alpha * b
+template <class Aten, Name name>
+Tensor& add_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
+  const auto as = compute_dtype(at::result_type(a, b), out);
+  if (as == at::kBool) return fall_back<Aten>(a, b, alpha, out);
+  const Tensor scaled = is_one(alpha) ? b : b.to(as) * alpha;
+  return binary_into(op<name>(), a, scaled, as, out) ? out : fall_back<Aten>(a, b, alpha, out);
+}
+Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& alpha) { return b.sub(a, alpha); }
+Tensor rsub_scalar(const Tensor& a, const Scalar& b, const Scalar& alpha) {
+  return at::native::wrapped_scalar_tensor(b).sub(a, alpha);
+}
+
+Tensor& pow_scalar_out(const Tensor& a, const Scalar& b, Tensor& out) {
+  const auto as = compute_dtype(at::result_type(a, b), out);
+  if (!b.isComplex() && b.toDouble() == 2 && Call(op<"square">()).in(a, as).into(out)) return out;
+  return Call(op<"pow">()).in(a, as).number(b).into(out) ? out : fall_back<aten::pow_Tensor_Scalar_out>(a, b, out);
+}
+
+// Not structured: `out` may have another shape, and any dtype.
+template <class Aten, Name name>
+Tensor& logical_out(const Tensor& a, const Tensor& b, Tensor& out) {
+  Tensor r;
+  if (!Call(op<name>()).in(a, at::kBool).in(b, at::kBool).make(r)) return fall_back<Aten>(a, b, out);
+  fit(out, r.sizes());
+  return out.copy_(r);
+}
+
+at::ScalarType where_dtype(const Tensor& a, const Tensor& b) {
+  return a.scalar_type() == b.scalar_type() ? a.scalar_type() : at::result_type(a, b);
+}
+Tensor where_self(const Tensor& c, const Tensor& a, const Tensor& b) {
+  const auto as = where_dtype(a, b);
+  Tensor r;
+  const bool fits = c.scalar_type() == at::kBool;
+  return fits && Call(op<"where">()).in(c).in(a, as).in(b, as).make(r) ? r : fall_back<aten::where_self>(c, a, b);
+}
+Tensor& where_out(const Tensor& c, const Tensor& a, const Tensor& b, Tensor& out) {
+  const Tensor r = where_self(c, a, b);
+  fit(out, r.sizes());
+  return out.copy_(r);
+}
+
+Tensor& clamp_out(const Tensor& x, const std::optional<Scalar>& low, const std::optional<Scalar>& high,
+                  Tensor& out) {
+  if (Call(op<"clip">()).in(x, out.scalar_type()).number(low).number(high).into(out)) return out;
+  return fall_back<aten::clamp_out>(x, low, high, out);
+}
+Tensor& clamp_tensor_out(const Tensor& x, const OptionalTensor& low, const OptionalTensor& high, Tensor& out) {
+  const auto as = out.scalar_type();
+  const Tensor none;
+  if (Call(op<"clip">()).in(x, as).in(low ? *low : none, as).in(high ? *high : none, as).into(out)) return out;
+  return fall_back<aten::clamp_Tensor_out>(x, low, high, out);
+}
+Tensor& clamp_min_out(const Tensor& x, const Scalar& low, Tensor& out) {
+  if (Call(op<"clip">()).in(x, out.scalar_type()).number(low).absent().into(out)) return out;
+  return fall_back<aten::clamp_min_out>(x, low, out);
+}
+Tensor& clamp_max_out(const Tensor& x, const Scalar& high, Tensor& out) {
+  if (Call(op<"clip">()).in(x, out.scalar_type()).absent().number(high).into(out)) return out;
+  return fall_back<aten::clamp_max_out>(x, high, out);
+}
+
+Tensor& fill_number_(Tensor& x, const Scalar& value) {
+  if (x.numel() == 0) return x;
+  dvr_tensor to, from;
+  if (describe(x, to) && !x.is_neg() && !x.is_conj()) {
+    const Tensor host = at::native::wrapped_scalar_tensor(value).to(x.scalar_type());  // raises as torch's own does
+    from.view = {host.mutable_data_ptr(), {}, 0, to.view.dtype, from.dims, from.dims, 0};
+    from.buffer = nullptr;
+    const dvr_status status = dvr_copy(&to, &from);
+    if (status == DVR_OK) return x;
+    if (!is_refusal(status)) raise(status);
+  }
+  return fall_back<aten::fill__Scalar>(x, value);
+}
+Tensor& fill_tensor_(Tensor& x, const Tensor& value) {
+  TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(),
+              " dimensions.");
+  return value.is_cpu() ? fill_number_(x, value.item()) : x.copy_(value.expand(x.sizes()));
+}
+Tensor& zero_(Tensor& x) { return fill_number_(x, 0); }
+Tensor& masked_fill_(Tensor& x, const Tensor& mask, const Scalar& value) {
+  if (mask.scalar_type() == at::kBool && Call(op<"where">()).in(mask).number(value).in(x).into(x)) return x;
+  return fall_back<aten::masked_fill__Scalar>(x, mask, value);
+}
+Tensor& masked_fill_tensor_(Tensor& x, const Tensor& mask, const Tensor& value) {
+  TORCH_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+              value.dim(), " dimension(s).");
+  if (mask.scalar_type() == at::kBool && Call(op<"where">()).in(mask).in(value, x.scalar_type()).in(x).into(x))
+    return x;
+  return fall_back<aten::masked_fill__Tensor>(x, mask, value);
+}
+}  // namespace
+
+#define DOVETAIL_COMPARISON(aten_name, name)                                               \
+  implement<aten::aten_name##_Tensor_out>(m, &binary<aten::aten_name##_Tensor_out, name>); \
+  implement<aten::aten_name##_Scalar_out>(m, &binary_number<aten::aten_name##_Scalar_out, name>)
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  implement<aten::add_Tensor>(m, &add_new<aten::add_Tensor, "add">);
+  implement<aten::sub_Tensor>(m, &add_new<aten::sub_Tensor, "subtract">);
+  implement<aten::mul_Tensor>(m, &binary_new<aten::mul_Tensor, "multiply">);
+  implement<aten::div_Tensor>(m, &binary_new<aten::div_Tensor, "divide">);
+  implement<aten::add_out>(m, &add_out<aten::add_out, "add">);
+  implement<aten::sub_out>(m, &add_out<aten::sub_out, "subtract">);
+  implement<aten::rsub_Tensor>(m, &rsub);
+  implement<aten::rsub_Scalar>(m, &rsub_scalar);
+  implement<aten::mul_out>(m, &binary<aten::mul_out, "multiply">);
+  implement<aten::div_out>(m, &binary<aten::div_out, "divide">);
+  implement<aten::maximum_out>(m, &binary<aten::maximum_out, "maximum">);
+  implement<aten::minimum_out>(m, &binary<aten::minimum_out, "minimum">);
+  implement<aten::atan2_out>(m, &binary<aten::atan2_out, "atan2">);
+  implement<aten::remainder_Tensor_out>(m, &binary<aten::remainder_Tensor_out, "remainder">);
+  implement<aten::logaddexp_out>(m, &binary<aten::logaddexp_out, "logaddexp">);
+  implement<aten::hypot_out>(m, &binary<aten::hypot_out, "hypot">);
+  implement<aten::nextafter_out>(m, &binary<aten::nextafter_out, "nextafter">);
+  implement<aten::copysign_out>(m, &binary<aten::copysign_out, "copysign">);
+  implement<aten::pow_Tensor_Tensor_out>(m, &binary<aten::pow_Tensor_Tensor_out, "pow">);
+  implement<aten::pow_Tensor_Scalar_out>(m, &pow_scalar_out);
+  implement<aten::bitwise_and_Tensor_out>(m, &binary<aten::bitwise_and_Tensor_out, "bitwise_and">);
+  implement<aten::bitwise_or_Tensor_out>(m, &binary<aten::bitwise_or_Tensor_out, "bitwise_or">);
+  implement<aten::bitwise_xor_Tensor_out>(m, &binary<aten::bitwise_xor_Tensor_out, "bitwise_xor">);
+  implement<aten::logical_and_out>(m, &logical_out<aten::logical_and_out, "logical_and">);
+  implement<aten::logical_or_out>(m, &logical_out<aten::logical_or_out, "logical_or">);
+  implement<aten::logical_xor_out>(m, &logical_out<aten::logical_xor_out, "logical_xor">);
+  DOVETAIL_COMPARISON(eq, "equal");
+  DOVETAIL_COMPARISON(ne, "not_equal");
+  DOVETAIL_COMPARISON(lt, "less");
+  DOVETAIL_COMPARISON(le, "less_equal");
+  DOVETAIL_COMPARISON(gt, "greater");
+  DOVETAIL_COMPARISON(ge, "greater_equal");
+  implement<aten::where_self>(m, &where_self);
+  implement<aten::where_self_out>(m, &where_out);
+  implement<aten::clamp_out>(m, &clamp_out);
+  implement<aten::clamp_Tensor_out>(m, &clamp_tensor_out);
+  implement<aten::clamp_min_out>(m, &clamp_min_out);
+  implement<aten::clamp_max_out>(m, &clamp_max_out);
+  implement<aten::clamp_min_Tensor_out>(m, &binary<aten::clamp_min_Tensor_out, "maximum">);
+  implement<aten::clamp_max_Tensor_out>(m, &binary<aten::clamp_max_Tensor_out, "minimum">);
+  implement<aten::fill__Scalar>(m, &fill_number_);
+  implement<aten::fill__Tensor>(m, &fill_tensor_);
+  implement<aten::zero_>(m, &zero_);
+  implement<aten::masked_fill__Scalar>(m, &masked_fill_);
+  implement<aten::masked_fill__Tensor>(m, &masked_fill_tensor_);
+}
+}  // namespace dovetail_torch

@@ -1,0 +1,25 @@
+"""Tests run on dovetail:0, the CPU device, and on dovetail:1, the simulated accelerator with memory of its own."""
+
+import os
+
+os.environ.setdefault("DOVETAIL_TORCH_DEVICES", "cpu:0,sim:0")
+os.environ.setdefault("DOVETAIL_TORCH_FALLBACK", "allow")
+
+import dovetail_torch
+import pytest
+import torch
+
+dovetail_torch._autoload()  # `import torch` has, where the wheel is installed
+
+
+@pytest.fixture(params=["cpu:0", "sim:0"])
+def device(request) -> torch.device:
+    return dovetail_torch.device(request.param)
+
+
+@pytest.fixture
+def no_fallback():
+    """Fails where an op ran by torch's kernel for the CPU."""
+    dovetail_torch.fallback_report(reset=True)
+    yield
+    assert dovetail_torch.fallback_report(reset=True) == {}

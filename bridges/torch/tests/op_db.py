@@ -1,0 +1,150 @@
+"""torch's own samples of its operators (op_db), on a device and on torch's CPU.
+
+python op_db.py DEVICE [-k NAME] [--samples N] prints each operator that differs, the ops that fell back, counts.
+"""
+
+import argparse
+import collections
+import dataclasses
+import sys
+import warnings
+
+import dovetail_torch
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils._pytree import tree_map
+
+# Their values are drawn at random, by generators that differ from torch's on the CPU, or are not set at all.
+RANDOM = {
+    *("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal", "uniform"),
+    *("rand_like", "randint", "randint_like", "randn", "randn_like", "svd_lowrank", "pca_lowrank"),
+    *("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"),
+    *("nn.functional.alpha_dropout", "nn.functional.dropout", "nn.functional.dropout2d"),
+    *("nn.functional.dropout3d", "nn.functional.feature_alpha_dropout", "nn.functional.rrelu"),
+    *("nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d"),
+}
+MEMORY = {"resize_", "resize_as_"}  # what a tensor has grown by is not set
+TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 5e-2}
+TOLERANCE.update(dict.fromkeys((torch.float32, torch.int64, torch.bool, torch.complex64), 1e-4))
+
+
+@dataclasses.dataclass
+class Result:
+    error: str = ""
+    served: int = 0  # calls of Dovetail
+    fallbacks: dict[str, int] = dataclasses.field(default_factory=dict)
+
+
+def name_of(info) -> str:
+    return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else info.name
+
+
+def on_device(x, device):
+    if isinstance(x, torch.Tensor):
+        return x.to(device)
+    return torch.device(device) if x == "cpu" or (isinstance(x, torch.device) and x.type == "cpu") else x
+
+
+def draws(info, sample) -> bool:
+    return info.name in RANDOM or bool(sample.kwargs.get("dropout_p")) or bool(sample.kwargs.get("dropout"))
+
+
+def shape_of(x):
+    return x.shape if isinstance(x, torch.Tensor) else x
+
+
+def on_host(x):
+    return x.detach().cpu() if isinstance(x, torch.Tensor) else x
+
+
+def compare(info, sample, device, tolerance) -> None:
+    """AssertionError where the device's result is not the CPU's."""
+    torch.manual_seed(0)
+    try:
+        expected = info(sample.input, *sample.args, **sample.kwargs)
+    except (RuntimeError, NotImplementedError):
+        return  # an operator that torch's CPU does not have for this sample
+    moved = sample.transform(lambda x: on_device(x, device))
+    kwargs = {key: on_device(value, device) for key, value in moved.kwargs.items()}
+    torch.manual_seed(0)
+    got = info(moved.input, *moved.args, **kwargs)
+    if info.name in MEMORY or draws(info, sample):
+        got, expected = (
+            tree_map(lambda x: x.shape if isinstance(x, torch.Tensor) else x, r) for r in (got, expected)
+        )
+    torch.testing.assert_close(
+        tree_map(on_host, got), tree_map(on_host, expected), equal_nan=True, rtol=1e-4, atol=1e-4
+    )
+
+
+def check(info, device, dtype=torch.float32, n_samples=5, tolerance=1e-4) -> Result:
+    result = Result()
+    samples = info.sample_inputs("cpu", dtype)
+    dovetail_torch.fallback_report(reset=True)
+    with dovetail_torch.counting_calls() as counts:
+        for _, sample in zip(range(n_samples), samples, strict=False):
+            try:
+                compare(info, sample, device, tolerance)
+            except Exception as error:
+                result.error = f"{type(error).__name__}: {str(error).strip()[:200]}"
+                break
+    result.served, result.fallbacks = counts["served"], dovetail_torch.fallback_report()
+    return result
+
+
+def infos(dtype=torch.float32) -> list:
+    return [info for info in op_db if dtype in info.dtypes]
+
+
+def run(device, dtype=torch.float32, n_samples=5, keyword="", log=None) -> dict[str, Result]:
+    results = {}
+    for info in infos(dtype):
+        if keyword not in name_of(info):
+            continue
+        if log:
+            print(name_of(info), end=" ", flush=True, file=log)
+        result = results[name_of(info)] = check(info, device, dtype, n_samples)
+        if log:
+            print(result.error.replace("\n", " ") or "ok", result.served, result.fallbacks, file=log)
+    return results
+
+
+def summary(results: dict[str, Result]) -> dict[str, int]:
+    right = [r for r in results.values() if not r.error]
+    return {
+        "entries": len(results),
+        "right": len(right),
+        "right without a fallback": sum(not r.fallbacks for r in right),
+        "distinct ops that fall back": len(fallbacks(results)),
+    }
+
+
+def fallbacks(results: dict[str, Result]) -> collections.Counter:
+    """Each op that fell back, and how many entries used it."""
+    return collections.Counter(name for r in results.values() for name in r.fallbacks)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("device", help="cpu, sim:0, ...")
+    parser.add_argument("-k", default="", help="only entries whose name contains this")
+    parser.add_argument("--samples", type=int, default=5)
+    parser.add_argument("--dtype", default="float32")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    dovetail_torch._autoload()
+    device = str(dovetail_torch.device(options.device))
+    results = run(device, getattr(torch, options.dtype), options.samples, options.k, sys.stdout)
+    print("\nDifferent:")
+    for name, result in results.items():
+        if result.error:
+            print(f"  {name}: {result.error}")
+    print("Fell back:")
+    for name, count in fallbacks(results).most_common():
+        print(f"  {name} {count}")
+    print(summary(results))
+
+
+if __name__ == "__main__":
+    main()

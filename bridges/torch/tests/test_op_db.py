@@ -1,0 +1,60 @@
+"""torch's own samples: 5 of each operator in float32, on the CPU device and on the simulated accelerator."""
+
+import warnings
+from pathlib import Path
+
+import op_db
+import pytest
+import torch
+
+LIST = Path(__file__).parent / "op_db_failures.txt"
+N_PARTS = 8
+AT_LEAST_RIGHT, AT_LEAST_WITHOUT_FALLBACK, MOST_FALLBACKS = 669, 400, 120
+
+
+def expected_failures() -> dict[str, str]:
+    lines = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
+    return {name: reason for name, _, reason in (line.partition(": ") for line in lines)}
+
+
+def check_against_list(results: dict[str, op_db.Result]) -> None:
+    listed = expected_failures()
+    wrong = {name: r.error for name, r in results.items() if r.error and name not in listed}
+    assert not wrong, "\n".join(f"{name}: {error}" for name, error in wrong.items())
+    mended = [name for name, r in results.items() if name in listed and not r.error]
+    assert not mended, f"right, and still in {LIST.name}: {', '.join(mended)}"
+
+
+def test_each_listed_failure_has_a_reason_and_an_entry():
+    listed = expected_failures()
+    assert len(op_db.infos()) - len(listed) >= AT_LEAST_RIGHT
+    assert all(listed.values())
+    assert set(listed) <= {op_db.name_of(info) for info in op_db.infos()}
+
+
+def test_values_and_fallbacks(device):
+    torch.set_num_threads(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = op_db.run(device)
+    counts = op_db.summary(results)
+    print(counts)
+    check_against_list(results)
+    assert counts["right"] >= AT_LEAST_RIGHT
+    assert counts["right without a fallback"] >= AT_LEAST_WITHOUT_FALLBACK
+    assert counts["distinct ops that fall back"] <= MOST_FALLBACKS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(N_PARTS))
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64])
+def test_other_dtypes_have_no_wrong_value(device, dtype, part):
+    """A value that is not the CPU's is wrong; an error is not."""
+    wrong = {}
+    for info in op_db.infos(dtype)[part::N_PARTS]:
+        if op_db.name_of(info) in expected_failures():
+            continue
+        result = op_db.check(info, device, dtype, tolerance=op_db.TOLERANCE[dtype])
+        if result.error.startswith("AssertionError"):
+            wrong[op_db.name_of(info)] = result.error
+    assert not wrong, "\n".join(f"{name}: {error}" for name, error in wrong.items())
