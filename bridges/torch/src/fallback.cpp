@@ -160,9 +160,9 @@ class HostCall {
   }
 
   Tensor give_back(const Tensor& host) {
-    if (!host.defined()) return host;
+    if (!host.defined() || host.layout() != c10::kStrided) return host;
     for (const Moved& m : moved_) {
-      if (!m.host.defined() || !host.is_alias_of(m.host)) continue;
+      if (m.host.layout() != c10::kStrided || !host.is_alias_of(m.host)) continue;
       return host.is_same(m.host) ? m.device : to_device(host.clone(), index_);
     }
     return to_device(host, index_);
