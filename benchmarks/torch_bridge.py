@@ -68,10 +68,10 @@ def models(device: str) -> dict[str, Callable[[], object]]:
 
 def cpu_times(contenders: list[Callable[[], object]], seconds: float, calls: int) -> list[float]:
     """The least CPU time of one call of each; of the process, as backward passes have their own threads."""
-    best, end = [float("inf")] * len(contenders), time.perf_counter() + seconds
     for run in contenders:
         for _ in range(3):
             run()
+    best, end = [float("inf")] * len(contenders), time.perf_counter() + seconds
     while time.perf_counter() < end:
         for i, run in enumerate(contenders):
             begin = time.process_time()

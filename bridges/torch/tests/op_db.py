@@ -12,7 +12,7 @@ import warnings
 import dovetail_torch
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 # Their values are drawn at random, by generators that differ from torch's on the CPU, or are not set at all.
 RANDOM = {
@@ -79,6 +79,43 @@ def compare(info, sample, device, tolerance) -> None:
     )
 
 
+def gradients(info, sample, device):
+    """The gradients of the sum of the results' squares by the operands that take part; None without any."""
+
+    def moved(x):
+        return x.detach().to(device).requires_grad_(x.requires_grad) if isinstance(x, torch.Tensor) else x
+
+    sample = sample.transform(moved)
+    results = tree_leaves(info(sample.input, *sample.args, **sample.kwargs))
+    results = [r for r in results if isinstance(r, torch.Tensor) and r.requires_grad and r.is_floating_point()]
+    operands = tree_leaves((sample.input, sample.args, sample.kwargs))
+    operands = [x for x in operands if isinstance(x, torch.Tensor) and x.requires_grad]
+    if not results or not operands:
+        return None
+    found = torch.autograd.grad(sum((r * r).sum() for r in results), operands, allow_unused=True)
+    return [None if g is None else g.detach().cpu() for g in found]
+
+
+def check_gradients(info, device, n_samples=3, tolerance=1e-3) -> str:
+    """What differs from the CPU's gradients; "" where nothing does."""
+    samples = info.sample_inputs("cpu", torch.float32, requires_grad=True)
+    for _, sample in zip(range(n_samples), samples, strict=False):
+        if draws(info, sample):
+            continue
+        torch.manual_seed(0)
+        try:
+            expected = gradients(info, sample, "cpu")
+        except Exception:
+            continue  # torch's CPU has no gradient for this sample
+        torch.manual_seed(0)
+        try:
+            got = gradients(info, sample, device)
+            torch.testing.assert_close(got, expected, equal_nan=True, rtol=tolerance, atol=tolerance)
+        except Exception as error:
+            return f"{type(error).__name__}: {str(error).strip()[:200]}"
+    return ""
+
+
 def check(info, device, dtype=torch.float32, n_samples=5, tolerance=1e-4) -> Result:
     result = Result()
     samples = info.sample_inputs("cpu", dtype)
@@ -132,11 +169,17 @@ def main() -> None:
     parser.add_argument("-k", default="", help="only entries whose name contains this")
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--gradients", action="store_true", help="of float32, in place of values")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     dovetail_torch._autoload()
     device = str(dovetail_torch.device(options.device))
+    if options.gradients:
+        for info in infos():
+            if options.k in name_of(info) and info.supports_autograd and (error := check_gradients(info, device)):
+                print(f"{name_of(info)}: {error}", flush=True)
+        return
     results = run(device, getattr(torch, options.dtype), options.samples, options.k, sys.stdout)
     print("\nDifferent:")
     for name, result in results.items():

@@ -304,3 +304,18 @@ def test_in_place_fallbacks_write_to_the_device(device):
     x = normal(3, 4).abs().to(device).t()
     expected = x.cpu().lgamma()
     assert torch.equal(x.lgamma_().cpu(), expected)
+
+
+# ---- compilers
+def test_aot_eager_and_the_device_interface(device):
+    from dovetail_torch import interface
+    from torch._dynamo.device_interface import get_interface_for_device
+
+    interface.register()
+    interface.register()
+    found = get_interface_for_device("dovetail")
+    assert found.is_available() and found.device_count() == 2
+    assert found.exchange_device(1) == 0 and found.exchange_device(0) == 1
+    compiled = torch.compile(lambda x: (x * 2).relu().sum(), backend="aot_eager")
+    x = normal(4).to(device)
+    assert compiled(x).item() == pytest.approx((x.cpu() * 2).relu().sum().item())
