@@ -116,14 +116,14 @@ def check_gradients(info, device, n_samples=3, tolerance=1e-3) -> str:
     return ""
 
 
-def check(info, device, dtype=torch.float32, n_samples=5, tolerance=1e-4) -> Result:
+def check(info, device, dtype=torch.float32, n_samples=5) -> Result:
     result = Result()
     samples = info.sample_inputs("cpu", dtype)
     dovetail_torch.fallback_report(reset=True)
     with dovetail_torch.counting_calls() as counts:
         for _, sample in zip(range(n_samples), samples, strict=False):
             try:
-                compare(info, sample, device, tolerance)
+                compare(info, sample, device, TOLERANCE[dtype])
             except Exception as error:
                 result.error = f"{type(error).__name__}: {str(error).strip()[:200]}"
                 break
