@@ -154,6 +154,8 @@ class HostCall {
   }
 
   void write_back(const Moved& m) {
+    m.device._set_conj(m.host.is_conj());  // kernels may leave a result conjugated
+    m.device._set_neg(m.host.is_neg());
     if (m.host.sizes() != m.device.sizes()) resize_tensor(m.device, m.host.sizes());
     else if (m.data && m.host.const_data_ptr() == m.data) return;  // was written in place
     const_cast<Tensor&>(m.device).copy_(m.host);

@@ -75,7 +75,7 @@ def compare(info, sample, device, tolerance) -> None:
             tree_map(lambda x: x.shape if isinstance(x, torch.Tensor) else x, r) for r in (got, expected)
         )
     torch.testing.assert_close(
-        tree_map(on_host, got), tree_map(on_host, expected), equal_nan=True, rtol=1e-4, atol=1e-4
+        tree_map(on_host, got), tree_map(on_host, expected), equal_nan=True, rtol=tolerance, atol=tolerance
     )
 
 

@@ -61,7 +61,12 @@ def test_gradients(device):
     assert not wrong, "\n".join(f"{name}: {error}" for name, error in wrong.items())
 
 
-TIES = {"kthvalue", "topk"}  # of equal elements torch may name any
+TIES = {"argsort", "kthvalue", "sort", "topk"}  # of equal elements torch may name any
+STATISTICS = {"native_batch_norm", "_native_batch_norm_legit"}  # are float32, as on GPUs
+CANCELLING = {
+    "addbmm",
+    "nn.functional.conv_transpose3d",
+}  # of float16 and bfloat16: rounded sums of terms that cancel
 
 
 @pytest.mark.slow
@@ -69,9 +74,12 @@ TIES = {"kthvalue", "topk"}  # of equal elements torch may name any
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64])
 def test_other_dtypes_have_no_wrong_value(device, dtype, part):
     """A value that is not the CPU's is wrong; an error is not."""
+    left_out = {*expected_failures(), *TIES}
+    if dtype.itemsize == 2:
+        left_out |= STATISTICS | CANCELLING
     wrong = {}
     for info in op_db.infos(dtype)[part::N_PARTS]:
-        if op_db.name_of(info) in expected_failures() or info.name in TIES:
+        if op_db.name_of(info) in left_out:
             continue
         result = op_db.check(info, device, dtype)
         if result.error.startswith("AssertionError"):
