@@ -66,7 +66,7 @@ STATISTICS = {"native_batch_norm", "_native_batch_norm_legit"}  # are float32, a
 CANCELLING = {
     "addbmm",
     "nn.functional.conv_transpose3d",
-}  # of float16 and bfloat16: rounded sums of terms that cancel
+}  # rounded sums of terms that cancel
 
 
 @pytest.mark.slow
