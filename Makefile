@@ -22,7 +22,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-aarch64-all \
-  test-xpu test-cuda test-llvm test-torch test-torch-all test-wheels test-windows mutation bench bench-cuda docs dev lint format clean wheels install tools FORCE
+  test-xpu test-cuda test-llvm test-torch test-torch-all test-wheels test-windows mutation bench bench-cuda bench-torch docs dev lint format clean wheels install tools FORCE
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -205,8 +205,13 @@ bench: $(VENV)/.installed $(VENV)/.example $(VENV)/.bench
 	@mkdir -p build
 	@echo "-- dovetail bench --against torch,numpy,onnxruntime" && $(BIN)/dovetail bench \
 	  --against torch,numpy,onnxruntime --json build/bench.json --svg build/bench.svg
-	@for benchmark in $(filter-out benchmarks/cuda% benchmarks/turns.py,$(wildcard benchmarks/*.py)); do \
+	@for benchmark in $(filter-out benchmarks/cuda% benchmarks/torch_% benchmarks/turns.py,$(wildcard benchmarks/*.py)); do \
 	  echo "-- $$benchmark"; $(BIN)/python $$benchmark || exit 1; done
+
+# Next to torch's own CPU, in the environment of its tests.
+bench-torch: $(TORCH)/.installed
+	@for benchmark in $(wildcard benchmarks/torch_*.py); do \
+	  echo "-- $$benchmark"; $(TORCH)/bin/python $$benchmark || exit 1; done
 
 # With kernels that no GPU has verified: what they are worth is to be seen here.
 bench-cuda: $(CUDA)/.installed $(CUDA)/.example $(CUDA)/.bench

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LEGS = ["test", "test-llvm", "test-torch", "test-xpu", "test-cuda", "test-aarch64", "test-wheels", "test-windows", "test-asan"]
+LEGS = ["test", "test-llvm", "test-torch", "test-xpu", "test-cuda"]
+LEGS += ["test-aarch64", "test-wheels", "test-windows", "test-asan"]
 LEFT_OUT = 4  # of them, where the machine is slow
 MAKE = """#!/bin/sh
 echo "begin $1"

@@ -154,15 +154,17 @@ class HostCall {
   }
 
   void write_back(const Moved& m) {
+    m.device._set_conj(m.host.is_conj());  // kernels may leave a result conjugated
+    m.device._set_neg(m.host.is_neg());
     if (m.host.sizes() != m.device.sizes()) resize_tensor(m.device, m.host.sizes());
     else if (m.data && m.host.const_data_ptr() == m.data) return;  // was written in place
     const_cast<Tensor&>(m.device).copy_(m.host);
   }
 
   Tensor give_back(const Tensor& host) {
-    if (!host.defined()) return host;
+    if (!host.defined() || host.layout() != c10::kStrided) return host;
     for (const Moved& m : moved_) {
-      if (!m.host.defined() || !host.is_alias_of(m.host)) continue;
+      if (m.host.layout() != c10::kStrided || !host.is_alias_of(m.host)) continue;
       return host.is_same(m.host) ? m.device : to_device(host.clone(), index_);
     }
     return to_device(host, index_);

@@ -59,10 +59,9 @@ def test_devices_are_not_mixed():
 
 
 # ---- copies
-@pytest.mark.parametrize(
-    "dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64, torch.complex32]
-)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool", "complex64", "complex32"])
 def test_copies_keep_values_and_strides(device, dtype):
+    dtype = getattr(torch, dtype)
     x = (normal(4, 6) * 3).to(dtype)
     y = torch.zeros(6, 4, dtype=dtype).to(device)
     y[1:].copy_(x.t()[1:].to(device))
@@ -270,7 +269,7 @@ def test_memory():
 # ---- errors and fallbacks
 def test_a_bad_index_is_an_index_error(device):
     table = torch.nn.Embedding(4, 2).to(device)
-    with pytest.raises(IndexError, match="take"):
+    with pytest.raises(IndexError, match="index 9 is out of range"):
         table(torch.tensor([9], device=device))
         torch.accelerator.synchronize(device)
 
@@ -290,7 +289,7 @@ def test_fallbacks_are_counted_and_can_be_forbidden(device):
     assert torch.equal(y.cpu(), torch.lgamma(x.cpu())) and y.device == device
     dovetail_torch.fallback("error")
     try:
-        with pytest.raises(NotImplementedError, match="aten::lgamma.out.*DOVETAIL_TORCH_FALLBACK=error"):
+        with pytest.raises(NotImplementedError, match=r"aten::lgamma\.out"):
             torch.lgamma(x)
     finally:
         dovetail_torch.fallback("allow")
@@ -305,3 +304,18 @@ def test_in_place_fallbacks_write_to_the_device(device):
     x = normal(3, 4).abs().to(device).t()
     expected = x.cpu().lgamma()
     assert torch.equal(x.lgamma_().cpu(), expected)
+
+
+# ---- compilers
+def test_aot_eager_and_the_device_interface(device):
+    from dovetail_torch import interface
+    from torch._dynamo.device_interface import get_interface_for_device
+
+    interface.register()
+    interface.register()
+    found = get_interface_for_device("dovetail")
+    assert found.is_available() and found.device_count() == 2
+    assert found.exchange_device(1) == 0 and found.exchange_device(0) == 1
+    compiled = torch.compile(lambda x: (x * 2).relu().sum(), backend="aot_eager")
+    x = normal(4).to(device)
+    assert compiled(x).item() == pytest.approx((x.cpu() * 2).relu().sum().item())

@@ -63,6 +63,17 @@ Tensor add_new(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   return Aten::redispatch(kStructured, a, b, alpha);
 }
 
+// In place, of the hottest ones.
+template <class Aten, Name name>
+Tensor& binary_in_place(Tensor& a, const Tensor& b) {
+  if (is_plain(a, b) && a.sizes() == b.sizes() && Call(op<name>()).in(a).in(b).into(a)) return a;
+  return Aten::redispatch(kStructured, a, b);
+}
+Tensor& add_in_place(Tensor& a, const Tensor& b, const Scalar& alpha) {
+  if (is_one(alpha) && is_plain(a, b) && a.sizes() == b.sizes() && Call(op<"add">()).in(a).in(b).into(a)) return a;
+  return aten::add__Tensor::redispatch(kStructured, a, b, alpha);
+}
+
 // a + alpha * b
 template <class Aten, Name name>
 Tensor& add_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
@@ -167,6 +178,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::sub_Tensor>(m, &add_new<aten::sub_Tensor, "subtract">);
   implement<aten::mul_Tensor>(m, &binary_new<aten::mul_Tensor, "multiply">);
   implement<aten::div_Tensor>(m, &binary_new<aten::div_Tensor, "divide">);
+  implement<aten::add__Tensor>(m, &add_in_place);
+  implement<aten::mul__Tensor>(m, &binary_in_place<aten::mul__Tensor, "multiply">);
   implement<aten::add_out>(m, &add_out<aten::add_out, "add">);
   implement<aten::sub_out>(m, &add_out<aten::sub_out, "subtract">);
   implement<aten::rsub_Tensor>(m, &rsub);

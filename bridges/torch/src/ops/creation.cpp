@@ -6,6 +6,7 @@
 #include <ATen/ops/eye_ops.h>
 #include <ATen/ops/flip_ops.h>
 #include <ATen/ops/linspace_ops.h>
+#include <ATen/ops/logspace_ops.h>
 #include <ATen/ops/roll_ops.h>
 #include <ATen/ops/tril_ops.h>
 #include <ATen/ops/triu_ops.h>
@@ -24,6 +25,10 @@ Tensor& arange_out(const Scalar& start, const Scalar& end, const Scalar& step, T
   const bool whole = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
   const int64_t k = whole ? step.toLong() : 0, length = whole ? end.toLong() - start.toLong() : 0;
   const auto as = out.scalar_type();
+  if (k && !length) {
+    fit(out, {0});
+    return out;
+  }
   if (k && length && (k > 0) == (length > 0) && as != at::kBool) {
     const int64_t n = (length + k - (k > 0 ? 1 : -1)) / k;
     Tensor r;
@@ -44,6 +49,15 @@ Tensor& arange_out(const Scalar& start, const Scalar& end, const Scalar& step, T
   }
   return fall_back<aten::arange_start_out>(start, end, step, out);
 }
+Tensor& linspace_out(const Scalar& start, const Scalar& end, int64_t steps, Tensor& out);
+Tensor& logspace_out(const Scalar& start, const Scalar& end, int64_t steps, double base, Tensor& out) {
+  if (!at::isFloatingType(out.scalar_type()) || base <= 0 || start.isComplex() || end.isComplex() || steps < 1)
+    return fall_back<aten::logspace_out>(start, end, steps, base, out);
+  Tensor exponents = empty({steps}, at::kDouble, out.device().index());
+  linspace_out(start, end, steps, exponents);
+  fit(out, {steps});
+  return out.copy_((exponents * std::log(base)).exp());
+}
 Tensor& linspace_out(const Scalar& start, const Scalar& end, int64_t steps, Tensor& out) {
   Tensor r;
   if (at::isFloatingType(out.scalar_type()) && !start.isComplex() && !end.isComplex() && steps > 0 &&
@@ -61,22 +75,24 @@ Tensor& linspace_out(const Scalar& start, const Scalar& end, int64_t steps, Tens
 }
 Tensor& eye_out(int64_t n, int64_t m, Tensor& out) {
   fit(out, {n, m});
-  if (out.numel() && Call(op<"eye">())
-                         .on(out.device().index())
-                         .set("n_rows", n)
-                         .set("n_cols", m)
-                         .set("dtype", out.scalar_type())
-                         .into(out))
+  if (!out.numel()) return out;
+  if (Call(op<"eye">())
+          .on(out.device().index())
+          .set("n_rows", n)
+          .set("n_cols", m)
+          .set("dtype", out.scalar_type())
+          .into(out))
     return out;
   return fall_back<aten::eye_m_out>(n, m, out);
 }
 Tensor& eye_square_out(int64_t n, Tensor& out) { return eye_out(n, n, out); }
 
 Tensor& cat_out(const at::ITensorListRef& tensors, int64_t dim, Tensor& out) {
+  if (!out.numel()) return out;
   Call call(op<"concat">());
   for (const Tensor& t : tensors)
     if (!(t.dim() == 1 && t.numel() == 0)) call.in(t, out.scalar_type());  // which torch has always ignored
-  if (out.numel() && call.set("axis", at::maybe_wrap_dim(dim, out.dim())).into(out)) return out;
+  if (call.set("axis", at::maybe_wrap_dim(dim, out.dim())).into(out)) return out;
   return fall_back<aten::cat_out>(tensors, dim, out);
 }
 
@@ -87,13 +103,14 @@ Tensor& triangle_out(const Tensor& x, int64_t k, Tensor& out) {
 Tensor flip(const Tensor& x, Ints dims) {
   const Axes axes = axes_of(x.dim(), dims);
   Tensor r;
-  if (dims.empty()) return x.clone();
+  if (dims.empty() || !x.numel()) return x.clone();
   return x.dim() && Call(op<"flip">()).in(x).set("axis", axes).make(r) ? r : fall_back<aten::flip>(x, dims);
 }
 Tensor roll(const Tensor& x, Ints shifts, Ints dims) {
   Tensor r;
   Axes axes;
   for (const int64_t d : dims) axes.push_back(at::maybe_wrap_dim(d, x.dim()));
+  if (!x.numel() && shifts.size() == dims.size()) return x.clone();
   if (x.numel() && shifts.size() == std::max<size_t>(dims.size(), 1)) {
     Call call(op<"roll">());
     call.in(x).set("shift", shifts);
@@ -113,6 +130,7 @@ Tensor embedding(const Tensor& w, const Tensor& i, int64_t padding, bool by_freq
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::arange_start_out>(m, &arange_out);
   implement<aten::linspace_out>(m, &linspace_out);
+  implement<aten::logspace_out>(m, &logspace_out);
   implement<aten::eye_m_out>(m, &eye_out);
   implement<aten::eye_out>(m, &eye_square_out);
   implement<aten::cat_out>(m, &cat_out);

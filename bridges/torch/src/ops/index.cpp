@@ -32,7 +32,8 @@ using Ints = c10::IntArrayRef;
 int64_t axis_of(const Tensor& x, int64_t dim) { return at::maybe_wrap_dim(dim, x.dim()); }
 
 // ---- along one axis
-Tensor index_select(const Tensor& x, int64_t dim, const Tensor& i) {
+Tensor slices_at(const Tensor& x, int64_t dim, const Tensor& i) {
+  if (!x.dim() && i.numel() == 1) return slices_at(x.unsqueeze(0), 0, i.reshape({1})).squeeze(0);
   Tensor r;
   const bool fits = x.dim() && i.dim() == 1;
   return fits && Call(op<"take">()).in(x).in(i).set("axis", axis_of(x, dim)).make(r)
@@ -51,6 +52,12 @@ bool same_axes(const Tensor& x, const Tensor& i, int64_t axis, bool along_too, T
   return true;
 }
 Tensor& gather_out(const Tensor& x, int64_t dim, const Tensor& i, bool sparse, Tensor& out) {
+  if (!x.dim() || !i.dim()) {
+    Tensor whole = out.dim() ? out : out.unsqueeze(0);
+    gather_out(x.dim() ? x : x.unsqueeze(0), dim, i.dim() ? i : i.unsqueeze(0), sparse, whole);
+    return out;
+  }
+  if (!i.numel()) return out;
   Tensor part;
   if (i.scalar_type() == at::kLong && same_axes(x, i, axis_of(x, dim), false, part) &&
       Call(op<"take_along_axis">()).in(part).in(i).set("axis", axis_of(x, dim)).into(out))
@@ -59,6 +66,8 @@ Tensor& gather_out(const Tensor& x, int64_t dim, const Tensor& i, bool sparse, T
 }
 // out, which holds x, with values of src joined at the indices.
 bool scatter_into(const Tensor& out, int64_t dim, const Tensor& i, const Tensor& src, const char* mode) {
+  if (!out.dim() && i.dim() <= 1)
+    return scatter_into(out.unsqueeze(0), 0, i.reshape({-1}), src.dim() ? src : src.reshape({-1}), mode);
   Tensor target, values;
   const int64_t axis = axis_of(out, dim);
   if (i.scalar_type() != at::kLong || !same_axes(out, i, axis, false, target)) return false;
@@ -116,7 +125,10 @@ Tensor& scatter_reduce_two_out(const Tensor& x, int64_t dim, const Tensor& i, co
 
 // Slices of x along one axis, a vector of indices.
 bool scatter_slices(const Tensor& out, int64_t dim, const Tensor& i, const Tensor& updates, const char* mode) {
-  if (!out.dim() || i.dim() > 1 || !i.numel() || !out.numel()) return false;
+  if (!out.dim())
+    return scatter_slices(out.unsqueeze(0), 0, i, updates.dim() ? updates : updates.unsqueeze(0), mode);
+  if (i.dim() > 1 || !out.numel()) return false;
+  if (!i.numel()) return true;
   return Call(op<"scatter">())
       .in(out)
       .in(i.reshape({-1}))
@@ -281,7 +293,8 @@ Tensor& index_put_impl_(Tensor& x, const c10::List<OptionalTensor>& indices, con
 Tensor nonzero_of(const Tensor& x) {
   dvr_tensor from, found[DVT_MAX_NDIM];
   const uint32_t n = uint32_t(x.dim());
-  if (!n || !describe(x, from) || x.is_neg() || x.is_conj()) return fall_back<aten::nonzero>(x);
+  if (!n) return empty({x.ne(0).item().toBool(), 0}, at::kLong, x.device().index());
+  if (!describe(x, from) || x.is_neg() || x.is_conj()) return fall_back<aten::nonzero>(x);
   const dvr_status status = dvr_nonzero(&from, found, n);
   if (is_refusal(status)) return fall_back<aten::nonzero>(x);
   check(status);
@@ -357,7 +370,7 @@ std::tuple<Tensor&, Tensor&> sort_out(const Tensor& x, std::optional<bool> stabl
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  implement<aten::index_select>(m, &index_select);
+  implement<aten::index_select>(m, &slices_at);
   implement<aten::gather_out>(m, &gather_out);
   implement<aten::scatter_src_out>(m, &scatter_src_out);
   implement<aten::scatter_value_out>(m, &scatter_value_out);

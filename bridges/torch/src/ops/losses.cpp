@@ -82,6 +82,21 @@ Tensor& nll_backward(const Tensor& grad, const Tensor& x, const Tensor& target, 
                       select_by(t.kept, (t.weight * g * -1).expand(t.index.sizes()), x.new_zeros({})));
 }
 
+// The form for images has no structured kernel.
+std::tuple<Tensor, Tensor> nll2d_forward(const Tensor& x, const Tensor& target, const OptionalTensor& weight,
+                                         int64_t reduction, int64_t ignored) {
+  Tensor out = empty({0}, x.scalar_type(), x.device().index()),
+         total = empty({0}, x.scalar_type(), x.device().index());
+  nll_forward<aten::nll_loss2d_forward_output>(x, target, weight, reduction, ignored, out, total);
+  return {out, total};
+}
+Tensor nll2d_backward(const Tensor& grad, const Tensor& x, const Tensor& target, const OptionalTensor& weight,
+                      int64_t reduction, int64_t ignored, const Tensor& total) {
+  Tensor out = empty(x.sizes(), x.scalar_type(), x.device().index());
+  return nll_backward<aten::nll_loss2d_backward_grad_input>(grad, x, target, weight, reduction, ignored, total,
+                                                            out);
+}
+
 // ---- regression
 Tensor& mse_loss_out(const Tensor& x, const Tensor& y, int64_t reduction, Tensor& out) {
   if (!plain(x, y)) return fall_back<aten::mse_loss_out>(x, y, reduction, out);
@@ -146,6 +161,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::nll_loss_backward_grad_input>(m, &nll_backward<aten::nll_loss_backward_grad_input>);
   implement<aten::nll_loss2d_forward_output>(m, &nll_forward<aten::nll_loss2d_forward_output>);
   implement<aten::nll_loss2d_backward_grad_input>(m, &nll_backward<aten::nll_loss2d_backward_grad_input>);
+  implement<aten::nll_loss2d_forward>(m, &nll2d_forward);
+  implement<aten::nll_loss2d_backward>(m, &nll2d_backward);
   implement<aten::mse_loss_out>(m, &mse_loss_out);
   implement<aten::mse_loss_backward_grad_input>(m, &mse_loss_backward_out);
   implement<aten::mse_loss_backward>(m, &mse_loss_backward);

@@ -89,7 +89,13 @@ Three batch_norm_backward(const Tensor& grad, const Tensor& x, const OptionalTen
 }
 
 // ---- layer norm
+// Of no rows: the results are empty.
+bool no_rows(const Tensor& x, Ints shape) { return !x.numel() && c10::multiply_integers(shape) > 0; }
 Three layer_norm(const Tensor& x, Ints shape, const OptionalTensor& w, const OptionalTensor& b, double eps) {
+  if (no_rows(x, shape)) {
+    const Tensor none = x.sum(last_axes(x, shape.size()), true);
+    return {x.clone(), none, none};
+  }
   Tensor y;
   if (!x.numel() ||
       !Call(op<"layer_norm">()).in(x).in(w).in(b).set("normalized_shape", shape).set("eps", eps).make(y))

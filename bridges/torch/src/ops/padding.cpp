@@ -60,6 +60,7 @@ Tensor padded_gradient(Tensor grad, const Tensor& x, Rule rule, Ints pads) {
 
 template <class Aten, Rule rule>
 Tensor& pad_out(const Tensor& x, Ints pads, Tensor& out) {
+  if (!x.numel() && out.numel() == 0) return out;
   if (!fits(x, rule, pads)) return fall_back<Aten>(x, pads, out);
   const Tensor r = padded(x, rule, pads);
   fit(out, r.sizes());

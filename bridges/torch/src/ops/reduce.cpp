@@ -103,11 +103,12 @@ Tensor& logical_dims_out(const Tensor& x, OptionalAxes dim, bool keep, Tensor& o
 
 template <class Aten, Name name>
 Tensor& place_out(const Tensor& x, std::optional<int64_t> dim, bool keep, Tensor& out) {
+  const bool along = dim && x.dim();
+  Tensor flat = along ? out : out.view(c10::IntArrayRef{});
   Call call(op<name>());
   call.in(x);
-  if (dim && x.dim()) call.set("axis", axis_of(x, *dim)).set("keepdims", keep);
-  const bool fits = x.numel() && (!keep || (dim && x.dim()));
-  return fits && call.into(out) ? out : fall_back<Aten>(x, dim, keep, out);
+  if (along) call.set("axis", axis_of(x, *dim)).set("keepdims", keep);
+  return x.numel() && call.into(flat) ? out : fall_back<Aten>(x, dim, keep, out);
 }
 
 template <class Aten, Name name>
@@ -124,7 +125,8 @@ void scan_extreme(const Tensor& x, Tensor& values, Tensor& indices, int64_t dim)
 }
 Tensor logcumsumexp(const Tensor& x, int64_t dim) {
   Tensor r;
-  if (x.dim() && Call(op<"logcumsumexp">()).in(x).set("axis", axis_of(x, dim)).make(r)) return r;
+  if (!x.dim()) return x.clone();
+  if (Call(op<"logcumsumexp">()).in(x).set("axis", axis_of(x, dim)).make(r)) return r;
   return fall_back<aten::_logcumsumexp>(x, dim);
 }
 
@@ -162,7 +164,7 @@ template <Name name>
 bool spread(const Tensor& x, OptionalAxes dim, const std::optional<Scalar>& correction, bool keep, Tensor& r) {
   const Axes axes = axes_of(x.dim(), dim);
   const double k = correction ? correction->toDouble() : 1;
-  return x.numel() && is_real_float(x) &&
+  return is_real_float(x) &&
          Call(op<name>()).in(x).set("axis", axes).set("correction", k).set("keepdims", keep).make(r);
 }
 template <class Aten, Name name>

@@ -1,6 +1,9 @@
 // Random numbers and dropout: equal bits on every device of Dovetail, other ones than torch's CPU draws.
 #include <ATen/ops/bernoulli_ops.h>
+#include <ATen/ops/cauchy_ops.h>
 #include <ATen/ops/exponential_ops.h>
+#include <ATen/ops/geometric_ops.h>
+#include <ATen/ops/log_normal_ops.h>
 #include <ATen/ops/multinomial_ops.h>
 #include <ATen/ops/native_dropout_backward_ops.h>
 #include <ATen/ops/native_dropout_ops.h>
@@ -8,6 +11,7 @@
 #include <ATen/ops/random_ops.h>
 #include <ATen/ops/uniform_ops.h>
 
+#include <cmath>
 #include <limits>
 
 #include "call.hpp"
@@ -21,7 +25,8 @@ using Generator = std::optional<at::Generator>;
 template <Name name>
 bool draw(c10::IntArrayRef size, at::ScalarType dtype, c10::DeviceIndex index, const Generator& g, Tensor& r) {
   const auto n = uint64_t(c10::multiply_integers(size));
-  if (!n || !at::isFloatingType(dtype)) return false;
+  if (!n) return r = empty(size, dtype, index), true;
+  if (!at::isFloatingType(dtype)) return false;
   const uint64_t words = dtype == at::kDouble ? 2 * n : n;
   return Call(op<name>()).in(draw_key(g, index, words + words % 2)).set("shape", size).set("dtype", dtype).make(r);
 }
@@ -44,6 +49,42 @@ Tensor& exponential_(Tensor& x, double rate, Generator g) {
   Tensor r;
   if (!(rate > 0) || !draw_like<"uniform">(x, g, r)) return fall_back<aten::exponential_>(x, rate, g);
   return x.copy_(r.neg_().log1p_().div_(-rate));  // of 1 - u, which is never 0
+}
+Tensor& cauchy_(Tensor& x, double median, double sigma, Generator g) {
+  Tensor r;
+  if (!(sigma > 0) || !draw_like<"uniform">(x, g, r)) return fall_back<aten::cauchy_>(x, median, sigma, g);
+  return x.copy_(r.sub_(0.5).mul_(M_PI).tan_().mul_(sigma).add_(median));
+}
+Tensor& log_normal_(Tensor& x, double mean, double std, Generator g) {
+  Tensor r;
+  if (!(std > 0) || !draw_like<"normal">(x, g, r)) return fall_back<aten::log_normal_>(x, mean, std, g);
+  return x.copy_(r.mul_(std).add_(mean).exp_());
+}
+Tensor& geometric_(Tensor& x, double p, Generator g) {
+  Tensor r;
+  TORCH_CHECK(0 < p && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+  if (!draw<"uniform">(x.sizes(), at::kFloat, x.device().index(), g, r))
+    return fall_back<aten::geometric_>(x, p, g);
+  return x.copy_(r.neg_().log1p_().div_(std::log1p(-p)).ceil_().clamp_min_(1));
+}
+// Means and deviations that are tensors.
+Tensor scaled_normal(const Tensor& like, const Tensor* mean, const Tensor* std, const Generator& g) {
+  Tensor r = empty(like.sizes(), like.scalar_type(), like.device().index());
+  normal_(r, 0, 1, g);
+  if (std) r = r * *std;
+  return mean ? r + *mean : r;
+}
+Tensor normal_of_mean(const Tensor& mean, double std, Generator g) {
+  TORCH_CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std);
+  Tensor r = empty(mean.sizes(), mean.scalar_type(), mean.device().index());
+  return normal_(r, 0, std, g) + mean;
+}
+Tensor normal_of_std(double mean, const Tensor& std, Generator g) {
+  return scaled_normal(std, nullptr, &std, g) + mean;
+}
+Tensor normal_of_both(const Tensor& mean, const Tensor& std, Generator g) {
+  const Tensor like = mean.sizes() == std.sizes() ? mean : mean + std;
+  return scaled_normal(like, &mean, &std, g);
 }
 Tensor& bernoulli_(Tensor& x, double p, Generator g) {
   Tensor r;
@@ -131,6 +172,12 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::uniform_>(m, &uniform_);
   implement<aten::normal_>(m, &normal_);
   implement<aten::exponential_>(m, &exponential_);
+  implement<aten::cauchy_>(m, &cauchy_);
+  implement<aten::log_normal_>(m, &log_normal_);
+  implement<aten::geometric_>(m, &geometric_);
+  implement<aten::normal_Tensor_float>(m, &normal_of_mean);
+  implement<aten::normal_float_Tensor>(m, &normal_of_std);
+  implement<aten::normal_Tensor_Tensor>(m, &normal_of_both);
   implement<aten::bernoulli__float>(m, &bernoulli_);
   implement<aten::bernoulli__Tensor>(m, &bernoulli_tensor_);
   implement<aten::bernoulli_out>(m, &bernoulli_out);

@@ -108,6 +108,9 @@ Tensor& softplus_out(const Tensor& x, const Scalar& beta, const Scalar& threshol
   // The op has no threshold: at beta * x = 20, torch's default, both forms are equal in float32.
   const bool default_threshold = threshold.toDouble() == 20 && x.scalar_type() != at::kDouble;
   if (default_threshold && Call(op<"softplus">()).in(x).set("beta", beta.toDouble()).into(out)) return out;
+  Tensor r;
+  if (is_real_float(x) && Call(op<"softplus">()).in(x).set("beta", beta.toDouble()).make(r))
+    return out.copy_(select_by(x.mul(beta).gt(threshold), x, r));
   return fall_back<aten::softplus_out>(x, beta, threshold, out);
 }
 Tensor& hardshrink_out(const Tensor& x, const Scalar& lambda, Tensor& out) {

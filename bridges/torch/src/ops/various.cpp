@@ -6,15 +6,25 @@
 #include <ATen/ops/addbmm_ops.h>
 #include <ATen/ops/aminmax_ops.h>
 #include <ATen/ops/angle_ops.h>
+#include <ATen/ops/channel_shuffle_ops.h>
 #include <ATen/ops/complex_ops.h>
+#include <ATen/ops/conj_physical_ops.h>
 #include <ATen/ops/equal_ops.h>
 #include <ATen/ops/glu_backward_ops.h>
 #include <ATen/ops/glu_ops.h>
 #include <ATen/ops/isin_ops.h>
 #include <ATen/ops/kthvalue_ops.h>
+#include <ATen/ops/linalg_cross_ops.h>
+#include <ATen/ops/max_unpool2d_ops.h>
+#include <ATen/ops/max_unpool3d_ops.h>
+#include <ATen/ops/median_ops.h>
+#include <ATen/ops/nanmedian_ops.h>
 #include <ATen/ops/nansum_ops.h>
 #include <ATen/ops/polar_ops.h>
 #include <ATen/ops/put_ops.h>
+#include <ATen/ops/renorm_ops.h>
+#include <ATen/ops/repeat_interleave_ops.h>
+#include <ATen/ops/special_entr_ops.h>
 #include <ATen/ops/take_ops.h>
 #include <ATen/ops/trace_ops.h>
 #include <ATen/ops/vdot_ops.h>
@@ -83,6 +93,73 @@ Tensor glu_backward(const Tensor& grad, const Tensor& x, int64_t dim) {
   return out;
 }
 
+Tensor& entr_out(const Tensor& x, Tensor& out) {
+  if (!is_real_float(x)) return fall_back<aten::special_entr_out>(x, out);
+  const Tensor inside = select_by(x.eq(0), x.new_zeros({}), x.log() * x.neg());
+  return out.copy_(inside.masked_fill(x.lt(0), -INFINITY));
+}
+Tensor& conj_physical_out(const Tensor& x, Tensor& out) {
+  fit(out, x.sizes());
+  if (!x.is_complex()) return out.copy_(x);
+  return Call(op<"conj">()).in(x).into(out) ? out : fall_back<aten::conj_physical_out>(x, out);
+}
+
+// ---- places
+Tensor channel_shuffle(const Tensor& x, int64_t groups) {
+  if (x.dim() < 3 || groups < 1 || x.size(1) % groups || !x.numel())
+    return fall_back<aten::channel_shuffle>(x, groups);
+  return x.view({x.size(0), groups, x.size(1) / groups, -1}).transpose(1, 2).reshape(x.sizes());
+}
+// Each value goes back to the place that its index names.
+bool unpool(const Tensor& x, const Tensor& indices, c10::IntArrayRef size, Tensor& out) {
+  const int64_t n = int64_t(size.size()), inner = c10::multiply_integers(size);
+  if (!is_real_float(x) || !x.numel() || x.sizes() != indices.sizes()) return false;
+  Axes whole(x.sizes().begin(), x.sizes().end() - n);
+  const int64_t outer = c10::multiply_integers(whole);
+  whole.append(size.begin(), size.end());
+  out = x.new_zeros({outer, inner}).scatter_(1, indices.reshape({outer, -1}), x.reshape({outer, -1})).view(whole);
+  return true;
+}
+Tensor max_unpool2d(const Tensor& x, const Tensor& indices, c10::IntArrayRef size) {
+  Tensor r;
+  return size.size() == 2 && unpool(x, indices, size, r) ? r : fall_back<aten::max_unpool2d>(x, indices, size);
+}
+Tensor max_unpool3d(const Tensor& x, const Tensor& indices, c10::IntArrayRef size, c10::IntArrayRef stride,
+                    c10::IntArrayRef padding) {
+  Tensor r;
+  return size.size() == 3 && unpool(x, indices, size, r)
+             ? r
+             : fall_back<aten::max_unpool3d>(x, indices, size, stride, padding);
+}
+// The number of the repetition that each result element belongs to: how many ends lie at or before it.
+Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> size) {
+  if (repeats.dim() != 1 || !repeats.numel() || repeats.is_floating_point())
+    return fall_back<aten::repeat_interleave_Tensor>(repeats, size);
+  TORCH_CHECK(repeats.ge(0).all().item().toBool(), "repeats can not be negative");
+  const Tensor ends = repeats.to(at::kLong).cumsum(0);
+  const int64_t n = ends[-1].item().toLong();
+  Tensor steps = ends.new_zeros({n + 1});
+  steps.scatter_add_(0, ends, ends.new_ones({ends.size(0)}));
+  return steps.narrow(0, 0, n).cumsum(0).to(repeats.scalar_type());
+}
+Tensor& cross_out(const Tensor& a, const Tensor& b, int64_t dim, Tensor& out) {
+  const int64_t axis = at::maybe_wrap_dim(dim, out.dim());
+  if (!is_real_float(out) || !out.numel()) return fall_back<aten::linalg_cross_out>(a, b, dim, out);
+  const Tensor x = a.expand(out.sizes()), y = b.expand(out.sizes());
+  const auto turned = [&](const Tensor& t, int64_t by) { return t.roll({by}, {axis}); };
+  return out.copy_(turned(x, -1) * turned(y, -2) - turned(x, -2) * turned(y, -1));
+}
+Tensor& renorm_out(const Tensor& x, const Scalar& p, int64_t dim, const Scalar& most, Tensor& out) {
+  if (!is_real_float(x) || !x.numel()) return fall_back<aten::renorm_out>(x, p, dim, most, out);
+  const int64_t axis = at::maybe_wrap_dim(dim, x.dim());
+  Axes others;
+  for (int64_t i = 0; i < x.dim(); ++i)
+    if (i != axis) others.push_back(i);
+  const Tensor norm = x.norm(p, others, true);
+  const Tensor scale = select_by(norm.gt(most), (norm + 1e-7).reciprocal() * most, norm.new_ones({}));
+  return out.copy_(x * scale);
+}
+
 // ---- reductions and order
 std::tuple<Tensor&, Tensor&> aminmax_out(const Tensor& x, std::optional<int64_t> dim, bool keep, Tensor& low,
                                          Tensor& high) {
@@ -91,6 +168,10 @@ std::tuple<Tensor&, Tensor&> aminmax_out(const Tensor& x, std::optional<int64_t>
   low.copy_(x.amin(axes, keep));
   high.copy_(x.amax(axes, keep));
   return {low, high};
+}
+Tensor nansum(const Tensor& x, at::OptionalIntArrayRef dim, bool keep, std::optional<at::ScalarType> dtype) {
+  if (x.is_complex()) return fall_back<aten::nansum>(x, dim, keep, dtype);
+  return (is_real_float(x) ? x.masked_fill(x.isnan(), 0) : x).sum(dim, keep, dtype);
 }
 Tensor& nansum_out(const Tensor& x, at::OptionalIntArrayRef dim, bool keep, std::optional<at::ScalarType> dtype,
                    Tensor& out) {
@@ -119,6 +200,19 @@ Tensor& isin_out(const Tensor& x, const Tensor& among, bool unique, bool invert,
   const Tensor found = x.unsqueeze(-1).eq(among.reshape({-1})).any(-1);
   fit(out, x.sizes());
   return out.copy_(invert ? found.logical_not() : found);
+}
+
+// The lower one of two medians; NaN comes last in the order.
+Tensor median(const Tensor& x) {
+  if (!x.numel() || !is_real_float(x)) return fall_back<aten::median>(x);
+  const Tensor sorted = std::get<0>(x.reshape({-1}).sort(0));
+  return select_by(sorted[-1].isnan(), sorted[-1], sorted[(x.numel() - 1) / 2]);
+}
+Tensor nanmedian(const Tensor& x) {
+  if (!x.numel() || !is_real_float(x)) return fall_back<aten::nanmedian>(x);
+  const Tensor sorted = std::get<0>(x.reshape({-1}).sort(0));
+  const Tensor place = (sorted.isnan().logical_not().sum() - 1).clamp_min(0).div(2, "floor");
+  return sorted.index_select(0, place.reshape({1})).squeeze(0);
 }
 
 // ---- positions in a flat tensor
@@ -154,8 +248,19 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::glu_backward>(m, &glu_backward);
   implement<aten::aminmax_out>(m, &aminmax_out);
   implement<aten::nansum_out>(m, &nansum_out);
+  implement<aten::nansum>(m, &nansum);
+  implement<aten::special_entr_out>(m, &entr_out);
+  implement<aten::conj_physical_out>(m, &conj_physical_out);
+  implement<aten::channel_shuffle>(m, &channel_shuffle);
+  implement<aten::max_unpool2d>(m, &max_unpool2d);
+  implement<aten::max_unpool3d>(m, &max_unpool3d);
+  implement<aten::repeat_interleave_Tensor>(m, &repeat_interleave);
+  implement<aten::linalg_cross_out>(m, &cross_out);
+  implement<aten::renorm_out>(m, &renorm_out);
   implement<aten::kthvalue_values>(m, &kthvalue_out);
   implement<aten::isin_Tensor_Tensor_out>(m, &isin_out);
+  implement<aten::median>(m, &median);
+  implement<aten::nanmedian>(m, &nanmedian);
   implement<aten::take>(m, &take);
   implement<aten::put_>(m, &put_);
 }
