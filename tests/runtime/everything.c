@@ -91,6 +91,11 @@ static void attributes(void) {
   OK(dvr_get_param_info(sum, 0, &param));
   CHECK(param.role == DVR_OPERAND && !param.optional);
   CHECK(dvr_ops(NULL, 0) > 150);
+  /* without the optional operand, the bias */
+  dvr_tensor product = nothing();
+  OK(call2("linear", &x, &x, &product));
+  expect_floats(&product, (const float[]){14, 32, 32, 77}, 4);
+  dvr_tensor_release(&product);
   dvr_tensor_release(&x);
 }
 

@@ -127,4 +127,4 @@ def test_rms_norm_divides(cpu, dtype):
         plain = x / np.sqrt(np.mean(x * x, 1, keepdims=True))
         got = cpu.run("rms_norm", x, None, out=dtype, shape=x.shape, attrs=[(n,), 0.0])
         error, expected = (np.sqrt(np.mean((y - want) ** 2)) for y in (got, plain))
-        assert error <= 1.05 * expected
+        assert error <= 1.1 * expected  # NumPy's sums have more lanes on some processors

@@ -61,12 +61,20 @@ const ParamSpec& operand_spec(const Op& op, uint32_t i) {
               "[" + op.spec.name + "] too many operands: expected at most " + std::to_string(op.n_in));
 }
 
+// With the optional ones at the end, which a caller may leave out.
+uint32_t all_operands(const Op& op, uint32_t given) {
+  return op.variadic ? given : std::max(given, uint32_t(op.n_in));
+}
+
 // The operands and attributes of one call.
 class Call {
  public:
   // `abstract`: operands need no memory.
   Call(const Op& op, Device* device, const dvr_tensor* const* in, uint32_t n, bool abstract = false)
-      : op_(op), tensors_(n), in_(n), inv_(op, device, in_.data(), int(n), attrs_) {
+      : op_(op),
+        tensors_(all_operands(op, n)),
+        in_(tensors_.size()),
+        inv_(op, device, in_.data(), int(in_.size()), attrs_) {
     if (n) expect(in, "the list of operands");
     if (!op.variadic && n < uint32_t(op.n_in))
       for (uint32_t i = n; i < uint32_t(op.n_in); ++i)

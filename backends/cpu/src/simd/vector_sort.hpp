@@ -85,7 +85,8 @@ class VectorSort {
     store(sorted(load(sample)), sample);
     const bool equal = sample[0] == sample[N - 1] && std::all_of(a, a + n, [=](Key k) { return k == *sample; });
     if (equal || !depth) {
-      if (!equal) std::sort(a, a + n);
+      // A comparison of our own: an instance for plain numbers would be shared with code for other processors.
+      if (!equal) std::sort(a, a + n, [](Key x, Key y) { return x < y; });
       if (in_b) std::memcpy(b, a, size_t(n) * sizeof(Key));
       return;
     }
