@@ -88,7 +88,7 @@ std::optional<std::string> PrivateFolder::read(const std::string& name, uint64_t
 // A draft inherits the folder's rights.
 std::string PrivateFolder::write(const std::string& name, std::string_view content) const {
   if (folder_ < 0) return error_;
-  return replace_file(path_ + "/" + name, std::span(&content, 1));
+  return replace_file(path_ + "/" + name, std::span(&content, 1)).text;
 }
 
 void PrivateFolder::remove(const std::string& name) const {
