@@ -31,11 +31,11 @@ MOVES = {
 
 
 class _Support(OperatorSupportBase):
-    def __init__(self, lowered: set[torch.fx.Node]):
-        self.lowered = lowered
+    def __init__(self, names: set[str]):
+        self.names = names  # fusing makes new nodes of the same names
 
     def is_node_supported(self, submodules: Any, node: torch.fx.Node) -> bool:
-        return node in self.lowered
+        return node.name in self.names
 
 
 def cut(gm: torch.fx.GraphModule) -> tuple[list[tuple[str, torch.device]], list[Problem]]:
@@ -45,15 +45,15 @@ def cut(gm: torch.fx.GraphModule) -> tuple[list[tuple[str, torch.device]], list[
     """
     problems = _refused(gm)
     refused = set(problems)
-    lowered: dict[torch.device, set[torch.fx.Node]] = {}
+    lowered: dict[torch.device, set[str]] = {}
     for node in gm.graph.nodes:
         if (
             node.op == "call_function" and is_of_tensors(node) and node not in refused
             and not (node.target is operator.getitem and node.args[0] in refused)
         ):  # fmt: skip
-            lowered.setdefault(*_devices(node), set()).add(node)
-    for i, nodes in enumerate(lowered.values()):
-        partitioner = CapabilityBasedPartitioner(gm, _Support(nodes), allows_single_node_partition=True)
+            lowered.setdefault(*_devices(node), set()).add(node.name)
+    for i, names in enumerate(lowered.values()):
+        partitioner = CapabilityBasedPartitioner(gm, _Support(names), allows_single_node_partition=True)
         parts = [
             part
             for part in partitioner.propose_partitions()
