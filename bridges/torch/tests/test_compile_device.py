@@ -113,6 +113,26 @@ def test_gradients_are_those_of_torch(device):
     expect_programs(2, 2)
 
 
+@pytest.mark.parametrize("shape", [(5, 8), (3, 5, 8), (2, 4, 5, 8), (2, 2, 2, 5, 8)], ids=str)
+@pytest.mark.parametrize("mask", [None, "float", "bool"])
+def test_attention_and_its_gradients(shape, mask, device):
+    def forward(q, k, v, mask):
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, mask)
+
+    given = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    own = [x.detach().float().to(device).requires_grad_() for x in given]
+    seen = torch.eye(5, dtype=torch.bool) | (torch.randn(5, 5) > 0)
+    seen = {None: None, "float": torch.where(seen, 0.5, -2.0), "bool": seen}[mask]
+    expected = forward(*given, seen if mask != "float" else seen.double())
+    got = compiled(forward)(*own, seen if mask is None else seen.to(device))
+    expect_close(got, expected)
+    expected.square().sum().backward()
+    got.square().sum().backward()
+    for x, y in zip(own, given):
+        expect_close(x.grad, y.grad)
+    expect_programs(2, 2)
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_attention_trains(dynamic, device):
     model = eager_models.Gpt()
