@@ -159,14 +159,15 @@ def test_random_numbers_are_torchs():
 
 def test_results_have_memory_of_their_own():
     def forward(x):
-        return x.clone(), x * 1, x[1:].clone(), (x + 0).view(-1)
+        return x.clone(), x * 2, x * 2, x[1:].clone(), (x + 0).view(-1)
 
     x = torch.randn(4, 4)
     before = x.clone()
     made = compiled(forward)(x)
-    for tensor in made:
-        tensor.fill_(7)
+    for i, tensor in enumerate(made):
+        tensor.fill_(i)
     assert torch.equal(x, before)
+    assert all((tensor == i).all() for i, tensor in enumerate(made))
 
 
 def test_views_of_arguments_share_their_memory():

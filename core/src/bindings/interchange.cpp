@@ -305,5 +305,6 @@ void make_interchange(py::module_& m) {
   make_sequences(m);
   make_safetensors(m);
   make_searching(m);
+  make_runtime_arrays(m);
 }
 }  // namespace dovetail::bindings

@@ -12,4 +12,5 @@ void make_dlpack_exchange(py::module_& m);
 void make_sequences(py::module_& m);
 void make_safetensors(py::module_& m);
 void make_searching(py::module_& m);
+void make_runtime_arrays(py::module_& m);
 }  // namespace dovetail::bindings

@@ -17,8 +17,12 @@ namespace aten = at::_ops;
 
 int64_t choose(const Tensor& q, const Tensor& k, const Tensor& v, const OptionalTensor&, double, bool,
                std::optional<double>, bool) {
-  const bool fits = q.dim() >= 2 && q.dim() == k.dim() && k.dim() == v.dim() && is_real_float(q) && q.numel() &&
-                    k.numel() && q.scalar_type() == k.scalar_type() && k.scalar_type() == v.scalar_type();
+  // torch's rule for graphs has three or four axes only; sizes there may be symbols.
+  const bool in_graph = q.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Python);
+  const bool fits = q.dim() >= (in_graph ? 3 : 2) && !(in_graph && q.dim() > 4) && q.dim() == k.dim() &&
+                    k.dim() == v.dim() && is_real_float(q) && TORCH_GUARD_OR_TRUE(q.sym_numel().sym_ne(0)) &&
+                    TORCH_GUARD_OR_TRUE(k.sym_numel().sym_ne(0)) && q.scalar_type() == k.scalar_type() &&
+                    k.scalar_type() == v.scalar_type();
   return int64_t(fits ? at::SDPBackend::overrideable : at::SDPBackend::math);
 }
 bool is_grouped(const Tensor& q, const Tensor& k) { return q.dim() >= 3 && q.size(-3) != k.size(-3); }

@@ -1,15 +1,53 @@
-"""Tensors of torch as arrays, and back, without a copy: both have DLPack's C exchange API."""
+"""Tensors of torch as arrays, and back, without a copy: those of torch's CPU by DLPack's C exchange API, those of
+dovetail:N with their buffers, so that streams stay ordered and packed weights are kept until a write."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import dovetail as dt
 import torch
+from dovetail import _core
 
-__all__ = ["as_array", "as_tensor", "host_device"]
+__all__ = ["Place", "place_of"]
+
+
+class Place(NamedTuple):
+    """Where the tensors of a program are.
+
+    device: that works there. as_array: the array that shares a tensor's memory. as_tensor: the tensor that shares
+    an array's memory; on dovetail:N nothing else holds that.
+    """
+
+    device: Any
+    as_array: Callable[[torch.Tensor], Any]
+    as_tensor: Callable[[Any], torch.Tensor]
+
+
+@cache
+def place_of(device: torch.device) -> Place:
+    """Of the tensors on a device of torch, the CPU or dovetail:N.
+
+    Raises RuntimeError where no installed device works in the memory of torch's CPU.
+    """
+    if device.type == "cpu":
+        return Place(_host_device(), _of_host, _to_host)
+    from dovetail_torch import _bridge
+
+    index, tensor_at = device.index, torch.ops.dovetail.tensor_at.default
+    return Place(dt.device(_bridge.names[index]), _of_device, lambda x: tensor_at(_core.owned_at(x), index))
+
+
+def _of_device(x: torch.Tensor) -> Any:
+    if x.is_conj() or x.is_neg():
+        x = x.resolve_conj().resolve_neg()
+    return _core.array_at(torch.ops.dovetail.address_of.default(x))
+
+
+# ---- tensors of torch's CPU --------------------------------------------------------------------------------------
 
 _FUNCTIONS = 16  # bytes of DLPackExchangeAPI before its functions: the version and a pointer
 _FROM_OBJECT, _TO_OBJECT = 1, 2  # places among the functions
@@ -46,24 +84,17 @@ def _exchanged(x: Any, give: Any, take: Any) -> Any:
     return found
 
 
-def as_array(x: torch.Tensor) -> Any:
-    """The array that shares a tensor's memory; the current device must work in it."""
+def _of_host(x: torch.Tensor) -> Any:  # the current device must work in its memory
     give, take, _, _ = _functions()
     return _exchanged(x.detach() if x.requires_grad else x, give, take)
 
 
-def as_tensor(x: Any) -> torch.Tensor:
-    """The tensor that shares an array's memory."""
+def _to_host(x: Any) -> torch.Tensor:
     _, _, give, take = _functions()
     return _exchanged(x, give, take)
 
 
-@cache
-def host_device() -> Any:
-    """The device that works in the memory of torch's CPU tensors.
-
-    Raises RuntimeError where none is installed.
-    """
+def _host_device() -> Any:
     for device in dt.devices():
         if dt.empty((1,), device=device).__dlpack_device__() == (1, 0):
             return device

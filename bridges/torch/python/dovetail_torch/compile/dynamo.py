@@ -11,6 +11,7 @@ import dovetail as dt
 import torch
 
 from dovetail_torch.compile import decompositions
+from dovetail_torch.compile.arrays import place_of
 from dovetail_torch.compile.graph import Lowering, Problem
 from dovetail_torch.compile.partition import MOVES, cut
 from dovetail_torch.compile.runner import Runner, order_of
@@ -82,16 +83,16 @@ def backend(
 
 def _compiled(gm: torch.fx.GraphModule, eager: str) -> Callable[..., Any]:
     static = _static_names(gm)
-    names, problems = cut(gm)
+    parts, problems = cut(gm)
     if problems and eager == "error":
         raise NotImplementedError("[dovetail] torch would run:\n" + "\n".join(map(_line, problems)))
     _report.graphs += 1
     _report.eager.update((p.op, p.reason) for p in problems)
-    for name in names:
+    for name, device in parts:
         part = gm.get_submodule(name)
         _report.programs += 1
         _report.nodes += sum(node.op == "call_function" for node in part.graph.nodes)
-        setattr(gm, name, _runner(part, static))
+        setattr(gm, name, _runner(part, static, device))
     gm.recompile()
     return gm.forward
 
@@ -113,7 +114,7 @@ def _static_names(gm: torch.fx.GraphModule) -> set[str]:
     return {placeholders[i] for i in known if i < len(placeholders)}
 
 
-def _runner(part: torch.fx.GraphModule, static: set[str]) -> Runner:
+def _runner(part: torch.fx.GraphModule, static: set[str], device: torch.device) -> Runner:
     placeholders = [node for node in part.graph.nodes if node.op == "placeholder"]
     places = [i for i, node in enumerate(placeholders) if isinstance(node.meta["val"], torch.Tensor)]
     inputs = [placeholders[i] for i in places]
@@ -135,7 +136,7 @@ def _runner(part: torch.fx.GraphModule, static: set[str]) -> Runner:
         return traced_for(forward, inputs, sizes | sizes_of(inputs, arrays))
 
     orders = [order_of(node.meta["val"]) for node in outputs]
-    return Runner(trace, places, [node.name in static for node in inputs], orders)
+    return Runner(trace, places, [node.name in static for node in inputs], orders, place_of(device))
 
 
 def _own(lowering: Lowering, node: torch.fx.Node) -> Any:

@@ -31,33 +31,45 @@ MOVES = {
 
 
 class _Support(OperatorSupportBase):
-    def __init__(self, lowered: set[torch.fx.Node]):
-        self.lowered = lowered
+    def __init__(self, names: set[str]):
+        self.names = names  # fusing makes new nodes of the same names
 
     def is_node_supported(self, submodules: Any, node: torch.fx.Node) -> bool:
-        return node in self.lowered
+        return node.name in self.names
 
 
-def cut(gm: torch.fx.GraphModule) -> tuple[list[str], list[Problem]]:
-    """Makes submodules of what can be a program. Returns their names, and the nodes that torch runs.
+def cut(gm: torch.fx.GraphModule) -> tuple[list[tuple[str, torch.device]], list[Problem]]:
+    """Makes submodules of what can be a program. Returns their names and devices, and the nodes that torch runs.
 
     A part of nothing but views is no program.
     """
     problems = _refused(gm)
     refused = set(problems)
-    lowered = {
-        node
-        for node in gm.graph.nodes
-        if node.op == "call_function" and is_of_tensors(node) and node not in refused
-        and not (node.target is operator.getitem and node.args[0] in refused)
-    }  # fmt: skip
-    partitioner = CapabilityBasedPartitioner(gm, _Support(lowered), allows_single_node_partition=True)
-    parts = [
-        part for part in partitioner.propose_partitions() if any(node.target not in MOVES for node in part.nodes)
-    ]
-    partitioner.fuse_partitions(parts)
-    names = [n.target for n in gm.graph.nodes if n.op == "call_module" and str(n.target).startswith("fused_")]
-    return names, list(problems.values())
+    lowered: dict[torch.device, set[str]] = {}
+    for node in gm.graph.nodes:
+        if (
+            node.op == "call_function" and is_of_tensors(node) and node not in refused
+            and not (node.target is operator.getitem and node.args[0] in refused)
+        ):  # fmt: skip
+            lowered.setdefault(*_devices(node), set()).add(node.name)
+    for i, names in enumerate(lowered.values()):
+        partitioner = CapabilityBasedPartitioner(gm, _Support(names), allows_single_node_partition=True)
+        parts = [
+            part
+            for part in partitioner.propose_partitions()
+            if any(node.target not in MOVES for node in part.nodes)
+        ]
+        partitioner.fuse_partitions(parts, prefix=f"fused_{i}_")
+    made = [str(n.target) for n in gm.graph.nodes if n.op == "call_module" and str(n.target).startswith("fused_")]
+    devices = list(lowered)
+    return [(name, devices[int(name.split("_")[1])]) for name in made], list(problems.values())
+
+
+def _devices(node: torch.fx.Node) -> set[torch.device]:
+    """Those of a node's tensors."""
+    values = [_value(n) for n in (node, *node.all_input_nodes)]
+    flat = [v for value in values for v in (value if isinstance(value, (tuple, list)) else [value])]
+    return {v.device for v in flat if isinstance(v, torch.Tensor)}
 
 
 # ---- which nodes can be lowered ----------------------------------------------------------------------------------
@@ -82,7 +94,12 @@ def _refused(gm: torch.fx.GraphModule) -> dict[torch.fx.Node, Problem]:
     try:
         with recording_on(graph):
             for node in gm.graph.nodes:
-                if node.op == "call_function" and is_of_tensors(node) and node.target is not operator.getitem:
+                if node.op != "call_function" or not is_of_tensors(node) or node.target is operator.getitem:
+                    continue
+                devices = sorted(map(str, _devices(node)))
+                if len(devices) > 1:
+                    found[node] = _problem(node, Unsupported(f"tensors on {' and '.join(devices)}"))
+                else:
                     _try(lowering, node, found)
     finally:
         graph.end()
@@ -117,7 +134,7 @@ def _stand_in(graph: FunctionGraph, value: Any, sizes: dict[Any, int]) -> Any:
         return tuple(_stand_in(graph, v, sizes) for v in value)
     if not isinstance(value, torch.Tensor):
         return value
-    if value.device.type != "cpu" or value.layout != torch.strided:
+    if value.device.type not in ("cpu", "dovetail") or value.layout != torch.strided:
         raise Unsupported(f"a tensor on {value.device} with the layout {value.layout}")
     try:
         now = [n if isinstance(n, int) else int(n.node.expr.xreplace(sizes)) for n in value.shape]

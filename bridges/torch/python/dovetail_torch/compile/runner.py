@@ -1,4 +1,4 @@
-"""A part of a torch graph as programs that take and return tensors of torch's CPU, in the memory where they are."""
+"""A part of a torch graph as programs that take and return tensors, in the memory where they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import dovetail as dt
 import torch
 
-from dovetail_torch.compile.arrays import as_array, as_tensor, host_device
+from dovetail_torch.compile.arrays import Place
 
 __all__ = ["Runner", "order_of"]
 
@@ -24,18 +24,24 @@ class Runner(torch.nn.Module):
 
     trace: makes the program, for any sizes, or for the sizes of arrays where these break its guards. places: of the
     program's inputs among the arguments. static: which of these are buffers of the model; their arrays are kept, as
-    those of parameters. orders: of each result the order of its axes in memory, None for row-major.
+    those of parameters. orders: of each result the order of its axes in memory, None for row-major. home: of all
+    tensors.
     """
 
     def __init__(
-        self, trace: Callable[[Any], Any], places: Sequence[int], static: Sequence[bool], orders: Sequence[Any]
+        self,
+        trace: Callable[[Any], Any],
+        places: Sequence[int],
+        static: Sequence[bool],
+        orders: Sequence[Any],
+        home: Place,
     ):
         super().__init__()
         self._trace = trace
         self._programs = [dt.compile(trace(None))]  # the one that served last is the first
         self._places, self._static, self._orders = tuple(places), tuple(static), tuple(orders)
         self._kept: list[Any] = [None] * len(self._places)  # (weak reference to the tensor, address, array)
-        self._device = host_device()
+        self._device, self._as_array, self._as_tensor = home
 
     def forward(self, *args: Any) -> Any:
         if dt.default_device() is self._device:
@@ -54,7 +60,7 @@ class Runner(torch.nn.Module):
             if kept is not None and kept[0]() is tensor and kept[1] == address:
                 arrays.append(kept[2])
                 continue
-            array = as_array(tensor)
+            array = self._as_array(tensor)
             arrays.append(array)
             if self._static[i] or isinstance(tensor, torch.nn.Parameter):
                 self._keep(i, tensor, address, array)
@@ -90,15 +96,18 @@ class Runner(torch.nn.Module):
 
         kept[i] = weakref.ref(tensor, forget), address, array
 
-    @staticmethod
-    def _tensor(x: Any, order: Any, addresses: set[int]) -> torch.Tensor:
+    def _tensor(self, x: Any, order: Any, addresses: set[int]) -> torch.Tensor:
         """A result as torch's graph has planned it: memory of its own, with these strides."""
-        tensor = as_tensor(x)
+        tensor = self._as_tensor(x)
+        shared = tensor.data_ptr() in addresses
         if order is not None:
             back = [order.index(axis) for axis in range(len(order))]
-            return tensor.permute(order).clone(memory_format=torch.contiguous_format).permute(back)
-        if not tensor.is_contiguous() or tensor.data_ptr() in addresses:
-            return tensor.clone(memory_format=torch.contiguous_format)
+            planned = tensor.permute(order)
+            if shared or not planned.is_contiguous():
+                tensor = planned.clone(memory_format=torch.contiguous_format).permute(back)
+        elif shared or not tensor.is_contiguous():
+            tensor = tensor.clone(memory_format=torch.contiguous_format)
+        addresses.add(tensor.data_ptr())
         return tensor
 
 

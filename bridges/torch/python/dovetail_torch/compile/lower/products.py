@@ -145,6 +145,43 @@ def attention_of_cpu_backward(
     )
 
 
+@lower("_scaled_dot_product_fused_attention_overrideable")
+def attention_of_device(
+    call: Call, query: Any, key: Any, value: Any, attn_bias: Any = None, dropout_p: float = 0.0,
+    is_causal: bool = False, return_debug_mask: bool = False, *, scale: float | None = None,
+) -> Any:  # fmt: skip
+    _expect_no_dropout(dropout_p)
+    how = {"is_causal": is_causal, "scale": scale, "enable_gqa": _is_grouped(*call.node.args[:2])}
+    mask = _mask(attn_bias, query)
+    sums = None
+    if call.uses(1):
+        made, sums = nn.scaled_dot_product_attention_with_logsumexp(query, key, value, mask, **how)
+        sums = sums if query.ndim == 4 else sums[None]
+    else:
+        made = nn.scaled_dot_product_attention(query, key, value, mask, **how)
+    lengths, seed = (query.shape[-2], key.shape[-2]), dt.zeros((), dtype="int64")
+    return made, sums, None, None, *lengths, seed, seed, None
+
+
+@lower("_scaled_dot_product_fused_attention_overrideable_backward")
+def attention_of_device_backward(
+    call: Call, grad: Any, query: Any, key: Any, value: Any, attn_bias: Any, grad_input_mask: Any, out: Any,
+    logsumexp: Any, *rest: Any, scale: float | None = None,
+) -> Any:  # fmt: skip
+    *_, dropout_p, is_causal, _, _ = rest
+    _expect_no_dropout(dropout_p)
+    if grad_input_mask[3] and attn_bias is not None:
+        raise Unsupported("the gradient by attn_mask")
+    how = {"is_causal": is_causal, "scale": scale, "enable_gqa": _is_grouped(*call.node.args[1:3])}
+    sums = logsumexp if query.ndim == 4 else logsumexp[0]
+    made = nn.scaled_dot_product_attention_grad(query, key, value, out, sums, grad, _mask(attn_bias, query), **how)
+    return *made, None
+
+
+def _is_grouped(query: torch.fx.Node, key: torch.fx.Node) -> bool:
+    return query.meta["val"].shape[-3] != key.meta["val"].shape[-3]
+
+
 def _expect_no_dropout(p: float) -> None:
     if p:
         raise Unsupported(f"dropout of {p} in attention; model.eval() leaves it out")
