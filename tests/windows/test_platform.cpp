@@ -144,7 +144,7 @@ TEST(a_file_is_replaced_whole) {
   FileDraft draft(path);
   draft.write("n"), draft.write("ew");
   draft.commit();
-  CHECK_EQ(draft.error(), "");
+  CHECK(draft.error().empty());
   CHECK_EQ(read_file(path), "new");
   size_t files = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(to_path(folder.name()))) ++files;
