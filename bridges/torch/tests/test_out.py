@@ -100,5 +100,10 @@ def test_numbers_keep_the_precision_of_the_tensor(device):
     x = normal(5).double()
     small = torch.tensor(1e-3)  # of float32
     assert torch.allclose(torch.xlogy(x.to(device), small).cpu(), torch.xlogy(x, small), rtol=1e-13, atol=0)
+    y = torch.full((3,), 1.1, dtype=torch.float16)
+    expected = torch.ones(3, dtype=torch.float64).addcmul_(y, y)
+    assert torch.equal(
+        torch.ones(3, dtype=torch.float64).to(device).addcmul_(y.to(device), y.to(device)).cpu(), expected
+    )
     half = torch.tensor([1.0, 2.0, -3.0], dtype=torch.float16)
     assert torch.allclose(torch.sinc(half.to(device)).cpu(), torch.sinc(half), atol=1e-6)

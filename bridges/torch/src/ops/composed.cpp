@@ -36,7 +36,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // ---- of optimisers; integers are torch's
 Tensor& addcmul_out(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& value, Tensor& out) {
   if (!is_real_float(out)) return fall_back<aten::addcmul_out>(x, a, b, value, out);
-  const Tensor product = a * b;
+  const Tensor product = a.to(out.scalar_type()) * b.to(out.scalar_type());
   if (Call(op<"add">())
           .in(x, out.scalar_type())
           .in(is_one(value) ? product : product * value, out.scalar_type())

@@ -88,13 +88,20 @@ Tensor& eye_out(int64_t n, int64_t m, Tensor& out) {
 Tensor& eye_square_out(int64_t n, Tensor& out) { return eye_out(n, n, out); }
 
 Tensor& cat_out(const at::ITensorListRef& tensors, int64_t dim, Tensor& out) {
+  const int64_t axis = dim < 0 ? dim + out.dim() : dim;
   Call call(op<"concat">());
-  bool fits = out.numel() != 0;  // an empty result, whose shape may be wrong, is torch's
+  bool fits = axis >= 0 && axis < out.dim();  // an `out` of the caller may have any shape
+  Axes size;
   for (const Tensor& t : tensors) {
-    fits = fits && t.dim() && c10::canCast(t.scalar_type(), out.scalar_type());
-    if (fits && !(t.dim() == 1 && t.numel() == 0)) call.in(t, out.scalar_type());  // which torch has always ignored
+    if (t.dim() == 1 && t.numel() == 0) continue;  // which torch has always ignored
+    fits = fits && t.dim() == out.dim() && c10::canCast(t.scalar_type(), out.scalar_type());
+    if (!fits) break;
+    call.in(t, out.scalar_type());
+    if (size.empty()) size.assign(t.sizes().begin(), t.sizes().end());
+    else size[size_t(axis)] += t.size(axis);
   }
-  if (fits && call.set("axis", at::maybe_wrap_dim(dim, out.dim())).into(out)) return out;
+  if (fits && !out.numel() && out.sizes() == Ints(size.empty() ? Axes{0} : size)) return out;
+  if (fits && out.numel() && call.set("axis", axis).into(out)) return out;
   return fall_back<aten::cat_out>(tensors, dim, out);
 }
 
