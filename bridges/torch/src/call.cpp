@@ -72,5 +72,11 @@ Axes axes_of(int64_t ndim, at::OptionalIntArrayRef dim) {
 }
 
 void fit(const Tensor& out, c10::IntArrayRef size) { at::native::resize_output(out, size); }
+Tensor& store(const Tensor& result, Tensor& out) {
+  TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ", result.scalar_type(),
+              " can't be cast to the desired output type ", out.scalar_type());
+  fit(out, result.sizes());
+  return out.copy_(result);
+}
 
 }  // namespace dovetail_torch

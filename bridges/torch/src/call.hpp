@@ -132,7 +132,7 @@ inline bool given(const OptionalTensor& t) { return t && t->defined(); }
 inline Tensor select_by(const Tensor& mask, const Tensor& a, const Tensor& b) {
   return at::_ops::where_self::call(mask, a, b);
 }
-// The dtype in which an elementwise op computes: integers are cast to the result's dtype where that is a float.
+// The dtype in which an op of floats computes: integers are cast to the result's dtype.
 inline at::ScalarType compute_dtype(at::ScalarType common, const Tensor& out) {
   return at::isFloatingType(out.scalar_type()) && c10::isIntegralType(common, true) ? out.scalar_type() : common;
 }
@@ -140,5 +140,7 @@ inline at::ScalarType compute_dtype(at::ScalarType common, const Tensor& out) {
 Axes axes_of(int64_t ndim, at::OptionalIntArrayRef dim);
 // Gives an `out` of an op that torch does not size itself the shape of the result.
 void fit(const Tensor& out, c10::IntArrayRef size);
+// Writes a result into the caller's `out`, which gets its shape and keeps its dtype.
+Tensor& store(const Tensor& result, Tensor& out);
 
 }  // namespace dovetail_torch

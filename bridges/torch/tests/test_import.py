@@ -70,3 +70,17 @@ def test_another_device_has_the_place():
 def test_switched_off():
     warned, rest = run(after="print(dovetail_torch.error)", DOVETAIL_TORCH="0")
     assert warned == "[]" and rest == ["None"]
+
+
+def test_a_forked_process_ends_without_an_error():
+    code = """
+import os, sys, torch, dovetail_torch
+dovetail_torch._autoload()
+(torch.ones(2, device="dovetail:1") + 1).cpu()
+pid = os.fork()
+if not pid:
+    sys.exit(3)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 3 and "Traceback" not in done.stderr, done.stderr

@@ -123,3 +123,16 @@ def test_a_lowering_computes_what_torch_does(op, name):
         expect_equal(got, expected, dtype)
     if len(left) == len(samples):
         pytest.skip(f"torch runs it: {left[0] if left else 'no samples'}")
+
+
+def test_floor_division_of_floats_is_exact():
+    class Model(torch.nn.Module):
+        def forward(self, x, y):
+            return x // 0.1, x.div(y, rounding_mode="floor"), x // 0.0
+
+    x = torch.tensor([1.0, 5.0, -5.0, 0.3, 0.0, float("inf"), -1e-3])
+    y = torch.tensor([0.1, -0.1, 0.1, float("inf"), 0.3, 1.0, float("inf")])
+    program = dt.from_exported(torch.export.export(Model(), (x, y)))
+    got = program(dt.from_dlpack(x), dt.from_dlpack(y))
+    for a, b in zip(got, Model()(x, y), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), b.numpy())

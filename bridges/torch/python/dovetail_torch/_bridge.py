@@ -11,6 +11,7 @@ import torch
 names: list[str] = []
 """Dovetail's name of dovetail:0, dovetail:1, ..."""
 library: ctypes.CDLL | None = None
+_process = os.getpid()
 _FOLDER = Path(__file__).resolve().parent / "lib"
 
 
@@ -46,6 +47,8 @@ def library_path() -> Path:
 
 def wait_at_exit() -> None:
     """pthread_exit aborts a Python that ends while a device thread of autograd drops its last state."""
+    if os.getpid() != _process:  # a forked process has none of these threads, and not every device
+        return
     for i in range(len(names)):
         torch.accelerator.synchronize(i)
     for task in Path("/proc/self/task").glob("*/comm"):

@@ -77,7 +77,7 @@ Tensor& add_in_place(Tensor& a, const Tensor& b, const Scalar& alpha) {
 // a + alpha * b
 template <class Aten, Name name>
 Tensor& add_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
-  const auto as = compute_dtype(at::result_type(a, b), out);
+  const auto as = at::result_type(a, b);
   if (as == at::kBool) return fall_back<Aten>(a, b, alpha, out);
   const Tensor scaled = is_one(alpha) ? b : b.to(as) * alpha;
   return binary_into(op<name>(), a, scaled, as, out) ? out : fall_back<Aten>(a, b, alpha, out);
@@ -88,7 +88,7 @@ Tensor rsub_scalar(const Tensor& a, const Scalar& b, const Scalar& alpha) {
 }
 
 Tensor& pow_scalar_out(const Tensor& a, const Scalar& b, Tensor& out) {
-  const auto as = compute_dtype(at::result_type(a, b), out);
+  const auto as = at::result_type(a, b);
   if (!b.isComplex() && b.toDouble() == 2 && Call(op<"square">()).in(a, as).into(out)) return out;
   return Call(op<"pow">()).in(a, as).number(b).into(out) ? out : fall_back<aten::pow_Tensor_Scalar_out>(a, b, out);
 }
@@ -98,8 +98,9 @@ template <class Aten, Name name>
 Tensor& logical_out(const Tensor& a, const Tensor& b, Tensor& out) {
   Tensor r;
   if (!Call(op<name>()).in(a, at::kBool).in(b, at::kBool).make(r)) return fall_back<Aten>(a, b, out);
-  fit(out, r.sizes());
-  return out.copy_(r);
+  TORCH_CHECK(out.sizes() == r.sizes() || !(out.is_same(a) || out.is_same(b)), "output with shape ", out.sizes(),
+              " doesn't match the broadcast shape ", r.sizes());
+  return store(r, out);
 }
 
 at::ScalarType where_dtype(const Tensor& a, const Tensor& b) {
@@ -113,13 +114,13 @@ Tensor where_self(const Tensor& c, const Tensor& a, const Tensor& b) {
 }
 Tensor& where_out(const Tensor& c, const Tensor& a, const Tensor& b, Tensor& out) {
   const Tensor r = where_self(c, a, b);
-  fit(out, r.sizes());
-  return out.copy_(r);
+  return store(r, out);
 }
 
 Tensor& clamp_out(const Tensor& x, const std::optional<Scalar>& low, const std::optional<Scalar>& high,
                   Tensor& out) {
-  if (Call(op<"clip">()).in(x, out.scalar_type()).number(low).number(high).into(out)) return out;
+  const bool fits = c10::canCast(x.scalar_type(), out.scalar_type());
+  if (fits && Call(op<"clip">()).in(x, out.scalar_type()).number(low).number(high).into(out)) return out;
   return fall_back<aten::clamp_out>(x, low, high, out);
 }
 Tensor& clamp_tensor_out(const Tensor& x, const OptionalTensor& low, const OptionalTensor& high, Tensor& out) {
@@ -185,15 +186,15 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::rsub_Tensor>(m, &rsub);
   implement<aten::rsub_Scalar>(m, &rsub_scalar);
   implement<aten::mul_out>(m, &binary<aten::mul_out, "multiply">);
-  implement<aten::div_out>(m, &binary<aten::div_out, "divide">);
+  implement<aten::div_out>(m, &binary<aten::div_out, "divide", Integers::become_floats>);
   implement<aten::maximum_out>(m, &binary<aten::maximum_out, "maximum">);
   implement<aten::minimum_out>(m, &binary<aten::minimum_out, "minimum">);
-  implement<aten::atan2_out>(m, &binary<aten::atan2_out, "atan2">);
+  implement<aten::atan2_out>(m, &binary<aten::atan2_out, "atan2", Integers::become_floats>);
   implement<aten::remainder_Tensor_out>(m, &binary<aten::remainder_Tensor_out, "remainder">);
   implement<aten::logaddexp_out>(m, &binary<aten::logaddexp_out, "logaddexp">);
   implement<aten::hypot_out>(m, &binary<aten::hypot_out, "hypot">);
   implement<aten::nextafter_out>(m, &binary<aten::nextafter_out, "nextafter">);
-  implement<aten::copysign_out>(m, &binary<aten::copysign_out, "copysign">);
+  implement<aten::copysign_out>(m, &binary<aten::copysign_out, "copysign", Integers::become_floats>);
   implement<aten::pow_Tensor_Tensor_out>(m, &binary<aten::pow_Tensor_Tensor_out, "pow">);
   implement<aten::pow_Tensor_Scalar_out>(m, &pow_scalar_out);
   implement<aten::bitwise_and_Tensor_out>(m, &binary<aten::bitwise_and_Tensor_out, "bitwise_and">);

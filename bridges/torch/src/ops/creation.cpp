@@ -35,7 +35,7 @@ Tensor& arange_out(const Scalar& start, const Scalar& end, const Scalar& step, T
     if (Call(op<"iota">()).on(out.device().index()).set("size", n).set("dtype", as).make(r)) {
       fit(out, {n});
       if (k != 1) r = r * step;
-      return out.copy_(start.toLong() ? r + start : r);
+      return store(start.toLong() ? r + start : r, out);
     }
   }
   if (!whole && at::isFloatingType(as) && !start.isComplex() && !end.isComplex() && !step.isComplex()) {
@@ -44,7 +44,7 @@ Tensor& arange_out(const Scalar& start, const Scalar& end, const Scalar& step, T
     if (n >= 1 && n < 1e15 &&
         Call(op<"iota">()).on(out.device().index()).set("size", int64_t(n)).set("dtype", at::kDouble).make(r)) {
       fit(out, {int64_t(n)});
-      return out.copy_(r * by + from);
+      return store(r * by + from, out);
     }
   }
   return fall_back<aten::arange_start_out>(start, end, step, out);
@@ -56,7 +56,7 @@ Tensor& logspace_out(const Scalar& start, const Scalar& end, int64_t steps, doub
   Tensor exponents = empty({steps}, at::kDouble, out.device().index());
   linspace_out(start, end, steps, exponents);
   fit(out, {steps});
-  return out.copy_((exponents * std::log(base)).exp());
+  return store((exponents * std::log(base)).exp(), out);
 }
 Tensor& linspace_out(const Scalar& start, const Scalar& end, int64_t steps, Tensor& out) {
   Tensor r;
@@ -69,7 +69,7 @@ Tensor& linspace_out(const Scalar& start, const Scalar& end, int64_t steps, Tens
           .set("dtype", out.scalar_type())
           .make(r)) {
     fit(out, {steps});
-    return out.copy_(r);
+    return store(r, out);
   }
   return fall_back<aten::linspace_out>(start, end, steps, out);
 }
@@ -88,11 +88,20 @@ Tensor& eye_out(int64_t n, int64_t m, Tensor& out) {
 Tensor& eye_square_out(int64_t n, Tensor& out) { return eye_out(n, n, out); }
 
 Tensor& cat_out(const at::ITensorListRef& tensors, int64_t dim, Tensor& out) {
-  if (!out.numel()) return out;
+  const int64_t axis = dim < 0 ? dim + out.dim() : dim;
   Call call(op<"concat">());
-  for (const Tensor& t : tensors)
-    if (!(t.dim() == 1 && t.numel() == 0)) call.in(t, out.scalar_type());  // which torch has always ignored
-  if (call.set("axis", at::maybe_wrap_dim(dim, out.dim())).into(out)) return out;
+  bool fits = axis >= 0 && axis < out.dim();  // an `out` of the caller may have any shape
+  Axes size;
+  for (const Tensor& t : tensors) {
+    if (t.dim() == 1 && t.numel() == 0) continue;  // which torch has always ignored
+    fits = fits && t.dim() == out.dim() && c10::canCast(t.scalar_type(), out.scalar_type());
+    if (!fits) break;
+    call.in(t, out.scalar_type());
+    if (size.empty()) size.assign(t.sizes().begin(), t.sizes().end());
+    else size[size_t(axis)] += t.size(axis);
+  }
+  if (fits && !out.numel() && out.sizes() == Ints(size.empty() ? Axes{0} : size)) return out;
+  if (fits && out.numel() && call.set("axis", axis).into(out)) return out;
   return fall_back<aten::cat_out>(tensors, dim, out);
 }
 

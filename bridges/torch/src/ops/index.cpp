@@ -52,6 +52,7 @@ bool same_axes(const Tensor& x, const Tensor& i, int64_t axis, bool along_too, T
   return true;
 }
 Tensor& gather_out(const Tensor& x, int64_t dim, const Tensor& i, bool sparse, Tensor& out) {
+  fit(out, i.sizes());
   if (!x.dim() || !i.dim()) {
     Tensor whole = out.dim() ? out : out.unsqueeze(0);
     gather_out(x.dim() ? x : x.unsqueeze(0), dim, i.dim() ? i : i.unsqueeze(0), sparse, whole);
@@ -77,9 +78,9 @@ bool scatter_into(const Tensor& out, int64_t dim, const Tensor& i, const Tensor&
   return call.set("axis", axis).set("mode", mode).into(target);
 }
 // What a scatter starts from. False: torch's kernel is to do the whole call.
-bool begin(const Tensor& x, const Tensor& i, const Tensor& out) {
+bool begin(const Tensor& x, const Tensor& i, Tensor& out) {
   if (i.numel() && i.scalar_type() != at::kLong) return false;
-  if (!out.is_same(x)) out.copy_(x);
+  if (!out.is_same(x)) store(x, out);
   return true;
 }
 Tensor& scatter_src_out(const Tensor& x, int64_t dim, const Tensor& i, const Tensor& src, Tensor& out) {
@@ -139,13 +140,13 @@ bool scatter_slices(const Tensor& out, int64_t dim, const Tensor& i, const Tenso
 }
 Tensor& index_add_out(const Tensor& x, int64_t dim, const Tensor& i, const Tensor& source, const Scalar& alpha,
                       Tensor& out) {
-  if (!out.is_same(x)) out.copy_(x);
+  if (!out.is_same(x)) store(x, out);
   if (source.dim() == x.dim() && scatter_slices(out, dim, i, is_one(alpha) ? source : source * alpha, "add"))
     return out;
   return fall_back<aten::index_add_out>(x, dim, i, source, alpha, out);
 }
 Tensor& index_copy_out(const Tensor& x, int64_t dim, const Tensor& i, const Tensor& source, Tensor& out) {
-  if (!out.is_same(x)) out.copy_(x);
+  if (!out.is_same(x)) store(x, out);
   if (source.dim() == x.dim() && scatter_slices(out, dim, i, source, "set")) return out;
   return fall_back<aten::index_copy_out>(x, dim, i, source, out);
 }
@@ -265,8 +266,7 @@ Tensor index_tensor(const Tensor& x, const c10::List<OptionalTensor>& indices) {
 }
 Tensor& index_tensor_out(const Tensor& x, const c10::List<OptionalTensor>& indices, Tensor& out) {
   const Tensor r = index_tensor(x, indices);
-  fit(out, r.sizes());
-  return out.copy_(r);
+  return store(r, out);
 }
 Tensor& index_put_impl_(Tensor& x, const c10::List<OptionalTensor>& indices, const Tensor& values, bool accumulate,
                         bool unsafe) {
@@ -304,8 +304,7 @@ Tensor nonzero_of(const Tensor& x) {
 }
 Tensor& nonzero_out(const Tensor& x, Tensor& out) {
   const Tensor r = nonzero_of(x);
-  fit(out, r.sizes());
-  return out.copy_(r);
+  return store(r, out);
 }
 Tensor select_by_mask(const Tensor& x, const Tensor& mask) {
   TORCH_CHECK(mask.scalar_type() == at::kBool, "masked_select: expected BoolTensor for mask");
@@ -315,8 +314,7 @@ Tensor select_by_mask(const Tensor& x, const Tensor& mask) {
 }
 Tensor& masked_select_out(const Tensor& x, const Tensor& mask, Tensor& out) {
   const Tensor r = select_by_mask(x, mask);
-  fit(out, r.sizes());
-  return out.copy_(r);
+  return store(r, out);
 }
 Tensor& masked_scatter_(Tensor& x, const Tensor& mask, const Tensor& source) {
   if (mask.scalar_type() == at::kBool && source.scalar_type() == x.scalar_type() && x.numel()) {
@@ -362,7 +360,7 @@ std::tuple<Tensor&, Tensor&> sort_out(const Tensor& x, std::optional<bool> stabl
   if (x.dim() && x.numel() &&
       Call(op<"argsort">()).in(x).set("axis", axis_of(x, dim)).set("descending", descending).make(order) &&
       Call(op<"take_along_axis">()).in(x).in(order).set("axis", axis_of(x, dim)).into(values)) {
-    indices.copy_(order);
+    store(order, indices);
     return {values, indices};
   }
   return fall_back<aten::sort_values_stable>(x, stable, dim, descending, values, indices);

@@ -71,7 +71,8 @@ std::tuple<Tensor&, Tensor&> extreme_along(const Tensor& x, int64_t dim, bool ke
       return {values, indices};
   }
   if (!x.dim()) {
-    values.copy_(x);
+    store(x, values);
+    fit(indices, {});
     indices.zero_();
     return {values, indices};
   }
@@ -79,12 +80,13 @@ std::tuple<Tensor&, Tensor&> extreme_along(const Tensor& x, int64_t dim, bool ke
 }
 
 template <Name name>
-bool logical(const Tensor& x, c10::IntArrayRef axes, bool keep, const Tensor& out) {
+bool logical(const Tensor& x, c10::IntArrayRef axes, bool keep, Tensor& out) {
   if (out.scalar_type() == at::kBool)
     return Call(op<name>()).in(x).set("axis", axes).set("keepdims", keep).into(out);
   Tensor r;  // any and all of uint8 are uint8
-  if (!Call(op<name>()).in(x).set("axis", axes).set("keepdims", keep).make(r)) return false;
-  out.copy_(r);
+  if (out.scalar_type() != at::kByte || !Call(op<name>()).in(x).set("axis", axes).set("keepdims", keep).make(r))
+    return false;
+  store(r, out);
   return true;
 }
 template <class Aten, Name name>
@@ -114,7 +116,8 @@ Tensor& place_out(const Tensor& x, std::optional<int64_t> dim, bool keep, Tensor
 template <class Aten, Name name>
 Tensor& scan_out(const Tensor& x, int64_t dim, OptionalDType dtype, Tensor& out) {
   const auto as = out.scalar_type();
-  if (!x.dim()) return out.copy_(x);
+  if (dtype && *dtype != as) return fall_back<Aten>(x, dim, dtype, out);
+  if (!x.dim()) return store(x.to(as), out);
   if (Call(op<name>()).in(x, as).set("axis", axis_of(x, dim)).set("dtype", as).into(out)) return out;
   return fall_back<Aten>(x, dim, dtype, out);
 }
@@ -177,8 +180,7 @@ Tensor& spread_out(const Tensor& x, OptionalAxes dim, const std::optional<Scalar
                    Tensor& out) {
   Tensor r;
   if (!spread<name>(x, dim, correction, keep, r)) return fall_back<Aten>(x, dim, correction, keep, out);
-  fit(out, r.sizes());
-  return out.copy_(r);
+  return store(r, out);
 }
 template <class Aten, Name name>
 std::tuple<Tensor, Tensor> spread_and_mean(const Tensor& x, OptionalAxes dim,

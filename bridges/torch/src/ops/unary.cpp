@@ -63,7 +63,7 @@ Tensor& logical_not_out(const Tensor& x, Tensor& out) {
   fit(out, x.sizes());
   if (out.scalar_type() != at::kBool) {
     Tensor r;
-    if (Call(op<"logical_not">()).in(x).make(r)) return out.copy_(r);
+    if (Call(op<"logical_not">()).in(x).make(r)) return store(r, out);
   } else if (Call(op<"logical_not">()).in(x).into(out)) {
     return out;
   }
@@ -110,7 +110,7 @@ Tensor& softplus_out(const Tensor& x, const Scalar& beta, const Scalar& threshol
   if (default_threshold && Call(op<"softplus">()).in(x).set("beta", beta.toDouble()).into(out)) return out;
   Tensor r;
   if (is_real_float(x) && Call(op<"softplus">()).in(x).set("beta", beta.toDouble()).make(r))
-    return out.copy_(select_by(x.mul(beta).gt(threshold), x, r));
+    return store(select_by(x.mul(beta).gt(threshold), x, r), out);
   return fall_back<aten::softplus_out>(x, beta, threshold, out);
 }
 Tensor& hardshrink_out(const Tensor& x, const Scalar& lambda, Tensor& out) {
@@ -145,13 +145,13 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::sqrt_out>(m, &unary<aten::sqrt_out, "sqrt">);
   implement<aten::rsqrt_out>(m, &unary<aten::rsqrt_out, "rsqrt">);
   implement<aten::reciprocal_out>(m, &unary<aten::reciprocal_out, "reciprocal">);
-  implement<aten::neg_out>(m, &unary<aten::neg_out, "negative">);
-  implement<aten::signbit_out>(m, &unary<aten::signbit_out, "signbit">);
-  implement<aten::ceil_out>(m, &unary<aten::ceil_out, "ceil">);
-  implement<aten::floor_out>(m, &unary<aten::floor_out, "floor">);
-  implement<aten::round_out>(m, &unary<aten::round_out, "round">);
-  implement<aten::trunc_out>(m, &unary<aten::trunc_out, "trunc">);
-  implement<aten::bitwise_not_out>(m, &unary<aten::bitwise_not_out, "bitwise_invert">);
+  implement<aten::neg_out>(m, &unary<aten::neg_out, "negative", Integers::stay>);
+  implement<aten::signbit_out>(m, &unary<aten::signbit_out, "signbit", Integers::stay>);
+  implement<aten::ceil_out>(m, &unary<aten::ceil_out, "ceil", Integers::stay>);
+  implement<aten::floor_out>(m, &unary<aten::floor_out, "floor", Integers::stay>);
+  implement<aten::round_out>(m, &unary<aten::round_out, "round", Integers::stay>);
+  implement<aten::trunc_out>(m, &unary<aten::trunc_out, "trunc", Integers::stay>);
+  implement<aten::bitwise_not_out>(m, &unary<aten::bitwise_not_out, "bitwise_invert", Integers::stay>);
   implement<aten::sin_out>(m, &unary<aten::sin_out, "sin">);
   implement<aten::cos_out>(m, &unary<aten::cos_out, "cos">);
   implement<aten::tan_out>(m, &unary<aten::tan_out, "tan">);

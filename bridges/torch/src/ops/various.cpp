@@ -82,7 +82,7 @@ std::tuple<Tensor, Tensor> prelu_backward(const Tensor& grad, const Tensor& x, c
 }
 Tensor& glu_out(const Tensor& x, int64_t dim, Tensor& out) {
   const auto halves = x.chunk(2, dim);
-  return out.copy_(halves[0] * halves[1].sigmoid());
+  return store(halves[0] * halves[1].sigmoid(), out);
 }
 Tensor glu_backward(const Tensor& grad, const Tensor& x, int64_t dim) {
   const int64_t axis = at::maybe_wrap_dim(dim, x.dim()), half = x.size(axis) / 2;
@@ -96,11 +96,11 @@ Tensor glu_backward(const Tensor& grad, const Tensor& x, int64_t dim) {
 Tensor& entr_out(const Tensor& x, Tensor& out) {
   if (!is_real_float(x)) return fall_back<aten::special_entr_out>(x, out);
   const Tensor inside = select_by(x.eq(0), x.new_zeros({}), x.log() * x.neg());
-  return out.copy_(inside.masked_fill(x.lt(0), -INFINITY));
+  return store(inside.masked_fill(x.lt(0), -INFINITY), out);
 }
 Tensor& conj_physical_out(const Tensor& x, Tensor& out) {
   fit(out, x.sizes());
-  if (!x.is_complex()) return out.copy_(x);
+  if (!x.is_complex()) return store(x, out);
   return Call(op<"conj">()).in(x).into(out) ? out : fall_back<aten::conj_physical_out>(x, out);
 }
 
@@ -147,7 +147,7 @@ Tensor& cross_out(const Tensor& a, const Tensor& b, int64_t dim, Tensor& out) {
   if (!is_real_float(out) || !out.numel()) return fall_back<aten::linalg_cross_out>(a, b, dim, out);
   const Tensor x = a.expand(out.sizes()), y = b.expand(out.sizes());
   const auto turned = [&](const Tensor& t, int64_t by) { return t.roll({by}, {axis}); };
-  return out.copy_(turned(x, -1) * turned(y, -2) - turned(x, -2) * turned(y, -1));
+  return store(turned(x, -1) * turned(y, -2) - turned(x, -2) * turned(y, -1), out);
 }
 Tensor& renorm_out(const Tensor& x, const Scalar& p, int64_t dim, const Scalar& most, Tensor& out) {
   if (!is_real_float(x) || !x.numel()) return fall_back<aten::renorm_out>(x, p, dim, most, out);
@@ -157,7 +157,7 @@ Tensor& renorm_out(const Tensor& x, const Scalar& p, int64_t dim, const Scalar& 
     if (i != axis) others.push_back(i);
   const Tensor norm = x.norm(p, others, true);
   const Tensor scale = select_by(norm.gt(most), (norm + 1e-7).reciprocal() * most, norm.new_ones({}));
-  return out.copy_(x * scale);
+  return store(x * scale, out);
 }
 
 // ---- reductions and order
@@ -165,8 +165,8 @@ std::tuple<Tensor&, Tensor&> aminmax_out(const Tensor& x, std::optional<int64_t>
                                          Tensor& high) {
   if (!x.numel()) return fall_back<aten::aminmax_out>(x, dim, keep, low, high);
   const Axes axes = dim ? axes_of(x.dim(), c10::IntArrayRef(*dim)) : axes_of(x.dim(), {});
-  low.copy_(x.amin(axes, keep));
-  high.copy_(x.amax(axes, keep));
+  store(x.amin(axes, keep), low);
+  store(x.amax(axes, keep), high);
   return {low, high};
 }
 Tensor nansum(const Tensor& x, at::OptionalIntArrayRef dim, bool keep, std::optional<at::ScalarType> dtype) {
@@ -177,8 +177,7 @@ Tensor& nansum_out(const Tensor& x, at::OptionalIntArrayRef dim, bool keep, std:
                    Tensor& out) {
   const Tensor r =
       (is_real_float(x) ? x.masked_fill(x.isnan(), 0) : x).sum(dim, keep, dtype ? *dtype : out.scalar_type());
-  fit(out, r.sizes());
-  return out.copy_(r);
+  return store(r, out);
 }
 std::tuple<Tensor&, Tensor&> kthvalue_out(const Tensor& x, int64_t k, int64_t dim, bool keep, Tensor& values,
                                           Tensor& indices) {
@@ -198,8 +197,7 @@ Tensor& isin_out(const Tensor& x, const Tensor& among, bool unique, bool invert,
   if (x.numel() * among.numel() > kPairs || !among.numel())
     return fall_back<aten::isin_Tensor_Tensor_out>(x, among, unique, invert, out);
   const Tensor found = x.unsqueeze(-1).eq(among.reshape({-1})).any(-1);
-  fit(out, x.sizes());
-  return out.copy_(invert ? found.logical_not() : found);
+  return store(invert ? found.logical_not() : found, out);
 }
 
 // The lower one of two medians; NaN comes last in the order.

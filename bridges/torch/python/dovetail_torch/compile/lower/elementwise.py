@@ -116,7 +116,7 @@ def divide(call: Call, x: Any, y: Any) -> Any:
 def divide_rounded(call: Call, x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
     x, y = cast(x, call.dtype), cast(y, call.dtype)
     if rounding_mode == "floor":
-        return dt.floor_divide(x, y)
+        return _floor_quotient(x, y)
     if rounding_mode == "trunc" and x.dtype.kind != "real floating":
         return op_function("quotient")(x, y)
     quotient = dt.divide(x, y)
@@ -125,14 +125,31 @@ def divide_rounded(call: Call, x: Any, y: Any, *, rounding_mode: str | None = No
 
 @lower("floor_divide", "floor_divide.Scalar")
 def floor_divide(call: Call, x: Any, y: Any) -> Any:
-    return dt.floor_divide(cast(x, call.dtype), cast(y, call.dtype))
+    return _floor_quotient(cast(x, call.dtype), cast(y, call.dtype))
+
+
+def _floor_quotient(x: Any, y: Any) -> Any:
+    """Of floats as Python's: from the remainder, which is exact. floor(x / y) is one more where it rounds up."""
+    if not is_array(x) or x.dtype.kind != "real floating":
+        return dt.floor_divide(x, y)
+    dtype, exact = x.dtype, "float64" if x.dtype == "float64" else "float32"
+    x, y = cast(x, exact), cast(y, exact)
+    quotient, rest = dt.divide(x, y), _remainder_of_sign(x, y)
+    below = (rest != 0) & ((rest < 0) != (y < 0))
+    whole = dt.round(dt.divide(x - rest, y) - dt.astype(below, exact))
+    whole = dt.where(whole == 0, quotient * 0, whole)  # keeps the sign of 0
+    if is_array(y):
+        whole = dt.where(y == 0, quotient, whole)
+    return cast(whole if is_array(y) or y else quotient, str(dtype))
 
 
 @lower("fmod.Tensor", "fmod.Scalar")
 def remainder_of_sign(call: Call, x: Any, y: Any) -> Any:
-    x = cast(x, call.dtype)
-    size = dt.abs(cast(y, call.dtype)) if is_array(y) else abs(y)
-    rest = dt.remainder(dt.abs(x), size)
+    return _remainder_of_sign(cast(x, call.dtype), cast(y, call.dtype))
+
+
+def _remainder_of_sign(x: Any, y: Any) -> Any:
+    rest = dt.remainder(dt.abs(x), dt.abs(y) if is_array(y) else abs(y))
     return dt.copysign(rest, x) if x.dtype.kind == "real floating" else dt.sign(x) * rest
 
 
