@@ -12,20 +12,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch.utils._pytree as pytree
-from dovetail_torch.compile import backend, report
-
-LARGEST = 1e-5  # error, of the largest result
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    report(reset=True)
-
-
-def compiled(fn, **how):
-    return torch.compile(fn, backend=backend, **how)
+from compiling import LARGEST, compiled, expect_programs, fresh  # noqa: F401 - a fixture
+from dovetail_torch.compile import report
 
 
 def expect_equal(got, expected, largest=LARGEST):
@@ -39,12 +27,6 @@ def expect_equal(got, expected, largest=LARGEST):
         g, e = g.detach().double(), e.detach().double()
         error, size = (g - e).abs().max().item() if e.numel() else 0.0, e.abs().max().item() if e.numel() else 1.0
         assert error <= largest * max(size, 1e-30), f"error {error} of {size}"
-
-
-def expect_programs(graphs, programs):
-    made = report()
-    assert (made.graphs, made.programs) == (graphs, programs), str(made)
-    return made
 
 
 # ---- models ------------------------------------------------------------------------------------------------------

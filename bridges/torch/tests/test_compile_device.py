@@ -6,21 +6,9 @@ import dovetail_torch
 import eager_models
 import pytest
 import torch
-from dovetail_torch.compile import backend, report
+from compiling import LARGEST, compiled, expect_programs, fresh  # noqa: F401 - a fixture
+from dovetail_torch.compile import report
 from torch import nn
-
-LARGEST = 1e-5  # error, of the largest result
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    report(reset=True)
-
-
-def compiled(fn, **how):
-    return torch.compile(fn, backend=backend, **how)
 
 
 def expect_equal(got, expected, device, largest=LARGEST):
@@ -30,9 +18,8 @@ def expect_equal(got, expected, device, largest=LARGEST):
     assert error <= largest * size, f"error {error} of {size}"
 
 
-def expect_programs(graphs, programs):
-    made = report()
-    assert (made.graphs, made.programs) == (graphs, programs), str(made)
+def expect_only_programs(graphs, programs):
+    made = expect_programs(graphs, programs)
     assert not made.eager, str(made)
 
 
@@ -62,7 +49,7 @@ def test_a_model_is_one_program(name, device, no_fallback):
     with torch.no_grad():
         for _ in range(3):
             expect_equal(result(run(own)), result(model(x)), device)
-    expect_programs(1, 1)
+    expect_only_programs(1, 1)
 
 
 def test_one_program_serves_twenty_lengths(device):
@@ -72,7 +59,7 @@ def test_one_program_serves_twenty_lengths(device):
         for n in range(3, 23):
             ids = torch.randint(0, 100, (2, n))
             expect_equal(run(ids.to(device))[0], model(ids)[0], device)
-    expect_programs(1, 1)
+    expect_only_programs(1, 1)
 
 
 @pytest.mark.parametrize("optimiser", [torch.optim.SGD, torch.optim.AdamW])
@@ -94,7 +81,7 @@ def test_training_takes_the_same_steps(optimiser, device):
         expect_equal(got, expected, device)
     for p, q in zip(own.parameters(), model.parameters()):
         expect_equal(p, q, device, 1e-4)
-    expect_programs(2, 2)
+    expect_only_programs(2, 2)
 
 
 def test_gradients_are_those_of_torch(device):
@@ -110,7 +97,7 @@ def test_gradients_are_those_of_torch(device):
         expect_close(p.grad, q.grad)
     for p, q in zip(own.buffers(), model.buffers()):  # running means and variances, and the number of batches
         expect_close(p, q)
-    expect_programs(2, 2)
+    expect_only_programs(2, 2)
 
 
 @pytest.mark.parametrize("shape", [(5, 8), (3, 5, 8), (2, 4, 5, 8), (2, 2, 2, 5, 8)], ids=str)
@@ -130,7 +117,7 @@ def test_attention_and_its_gradients(shape, mask, device):
     got.square().sum().backward()
     for x, y in zip(own, given):
         expect_close(x.grad, y.grad)
-    expect_programs(2, 2)
+    expect_only_programs(2, 2)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -145,7 +132,7 @@ def test_attention_trains(dynamic, device):
             at(ids.to(next(parameters.parameters()).device))[0].square().mean().backward()
         for p, q in zip(own.parameters(), model.parameters()):
             expect_close(p.grad, q.grad)
-    expect_programs(2, 2)
+    expect_only_programs(2, 2)
 
 
 def expect_close(got, expected):
@@ -177,7 +164,7 @@ def test_writes_to_weights_between_calls_are_seen(device):
         for m in (model, own):
             m.weight.data = torch.ones(48, 64, device=m.weight.device)
         expect()
-    expect_programs(1, 1)
+    expect_only_programs(1, 1)
 
 
 def test_results_have_memory_of_their_own(device):
@@ -253,4 +240,4 @@ def test_programs_run_on_the_current_stream_of_torch():
                 made = run(own)
             expect_equal(made, model(x), device)  # .cpu() is on the default stream
             own.add_(1), x.add_(1)
-    expect_programs(1, 1)
+    expect_only_programs(1, 1)
