@@ -6,7 +6,7 @@ set -eu
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 tag=$2
 . /etc/os-release
-emulator_at_least=9 # knows neoverse-n2
+emulator_at_least=10.0.3 # knows neoverse-n2; before, a minimum of unsigned numbers is wrong on machines with AVX-512
 [ "$ID" = debian ] || {
   echo "this needs Debian, whose archive has the libraries of aarch64; here is ${PRETTY_NAME:-$ID}" >&2
   exit 1
@@ -26,9 +26,9 @@ apt_for arm64 arm64 "$VERSION_CODENAME" install -y --download-only "python$tag-m
 }
 unpack arm64 "$folder/sysroot"
 
-# This release's emulator where it is new enough, else that of its backports.
+# This release's emulator where it is new enough, else that of Debian 13, which needs no library.
 release=$VERSION_CODENAME
-version=$(apt-cache show qemu-user 2> /dev/null | sed -n 's/^Version: \([0-9]*:\)\{0,1\}\([0-9]*\).*/\2/p' | sort -n | tail -n 1)
-[ "${version:-0}" -ge $emulator_at_least ] || release=$VERSION_CODENAME-backports
+version=$(apt-cache policy qemu-user 2> /dev/null | sed -n 's/^ *Candidate: //p')
+dpkg --compare-versions "${version:-0}" ge "1:$emulator_at_least" || release=trixie
 apt_for emulator "$(dpkg --print-architecture)" "$release" download qemu-user
 dpkg-deb --fsys-tarfile "$folder"/apt/emulator/archives/qemu-user_*.deb | tar -x -C "$folder" ./usr/bin/qemu-aarch64
