@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import dovetail as dt
 import numpy as np
 import pytest
+from trace_events import names
 
 DEVICE = "cpu:0"  # of the test
 FLOATS = dt.float32, dt.float64, dt.float16, dt.bfloat16
@@ -36,6 +37,10 @@ REDUCTIONS = dt.sum, dt.mean, dt.max
 @pytest.fixture(autouse=True, params=["cpu:0", "sim:0"])
 def home(request, monkeypatch):
     monkeypatch.setitem(globals(), "DEVICE", request.param)
+
+
+def leaves(x):
+    return [leaf for part in x for leaf in leaves(part)] if isinstance(x, tuple | list) else [x]
 
 
 def same(got, expected):
@@ -159,6 +164,36 @@ def test_a_group_is_one_launch_with_the_users_line(tmp_path):
     groups = [e for e in events if e.get("name") == "multiply+add+exp+subtract"]
     assert any("test_compile_groups.py" in json.dumps(e) for e in groups)
     assert not [e for e in events if e.get("name") in ("multiply", "add", "exp", "subtract")]
+
+
+HOLDING = {
+    "scan": lambda f, c, xs: dt.scan(lambda c, x: (f(c, x),) * 2, c, xs),
+    "scan of strided rows": lambda f, c, xs: dt.scan(lambda c, x: (f(c, x[:, 0]), f(x[:, 1], c)), c, xs),
+    "while_loop": lambda f, c, xs: dt.while_loop(lambda c: dt.max(c) < 5.0, lambda c: f(c, xs[0]), c),
+    "cond": lambda f, c, xs: dt.cond(dt.sum(c) > 0, f, lambda c, x: f(x, c), c, xs[1]),
+}
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_the_programs_that_control_ops_hold_run_in_groups(name):
+    def f(c, x):
+        return dt.sqrt(c) * 3.0 + dt.abs(x)
+
+    random = np.random.default_rng(5)
+    for n in (256, 5, 1, 256):  # rows of 5 floats are not aligned as memory of their own is
+        c = dt.asarray(random.random(n, np.float32), device=DEVICE)
+        xs = dt.asarray(random.random((7, n, 2) if "strided" in name else (7, n), np.float32), device=DEVICE)
+        compiled = dt.compile(lambda c, xs: HOLDING[name](f, c, xs), numerics="eager")
+        expected = HOLDING[name](f, c, xs)
+        for _ in range(2):
+            for got, wanted in zip(leaves(compiled(c, xs)), leaves(expected), strict=True):
+                same(got, wanted)
+        with dt.profile() as p:
+            compiled(c, xs)
+        kernels = names(p.events, "kernel")
+        assert any(k.startswith("sqrt+multiply+") for k in kernels) and "sqrt" not in kernels, kernels
+        if name == "scan" and n == 256:  # all rows are computed where they stay, but for the carry's own
+            assert kernels.count("copy") <= 1, kernels
 
 
 def test_a_value_lives_until_the_last_step_that_uses_it():

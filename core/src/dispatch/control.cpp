@@ -118,11 +118,16 @@ void RoundLimit::take_one() {
 }
 
 std::vector<std::shared_ptr<const Executable>> make_executables(std::vector<std::shared_ptr<Binding>>& programs,
-                                                                Device& device) {
+                                                                Device& device, const Fusion* fusion) {
   std::vector<std::shared_ptr<const Executable>> made;
   for (size_t i = 0; i < programs.size(); ++i) {
     const bool again = i && programs[i] == programs[i - 1];
-    made.push_back(again ? made.back() : make_executable(std::move(*programs[i]), device));
+    if (again) {
+      made.push_back(made.back());
+      continue;
+    }
+    auto own = fusion ? fusion_of_body(*fusion, *programs[i], device) : nullptr;
+    made.push_back(make_executable(std::move(*programs[i]), device, {}, std::move(own)));
   }
   programs.clear();
   return made;

@@ -5,8 +5,10 @@
 #include "dispatch/replay.hpp"
 
 namespace dovetail {
-// Those of the programs of a control node, equal ones shared. Takes its bindings.
-std::vector<std::shared_ptr<const Executable>> make_executables(std::vector<std::shared_ptr<Binding>>&, Device&);
+// Those of the programs of a control node, equal ones shared. Takes its bindings. `fusion`: nullptr, or of the
+// node's program.
+std::vector<std::shared_ptr<const Executable>> make_executables(std::vector<std::shared_ptr<Binding>>&, Device&,
+                                                                const Fusion*);
 // Runs control node k. Operands that end with it are taken from the values: its programs may use their memory.
 void run_control(const Executable&, size_t k, Values&);
 

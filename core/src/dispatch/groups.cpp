@@ -205,6 +205,9 @@ std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const
       else on_warning(what);
     }
   }
+  made->flags = flags;
+  for (const auto& [k, bodies] : binding.programs)
+    for (const auto& body : bodies) made->bodies.try_emplace(body->program, std::make_shared<Fusions>());
   made->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return made;
 }
@@ -279,6 +282,15 @@ std::vector<std::shared_ptr<const Fusion>> Fusions::known() {
   return known_;
 }
 
+std::shared_ptr<const Fusion> fusion_of_body(const Fusion& outer, const Binding& body, Device& device) {
+  const auto found = outer.bodies.find(body.program);
+  if (found == outer.bodies.end()) return nullptr;
+  // What a round's number is in, is another program in each round.
+  const auto is_attribute = [](const Number& n) { return n.op == Number::attribute; };
+  if (std::ranges::any_of(body.program->numbers, is_attribute)) return nullptr;
+  return found->second->find_or_make(body, device, nullptr, outer.flags);
+}
+
 size_t count_launches(const Executable& e, bool fused) {
   const auto of_node = [&](size_t k) -> size_t {
     if (e.binding.program->nodes[k].op->spec.flags & op_view) return 0;
@@ -300,9 +312,20 @@ namespace {
 bool may_be_taken(const Tensor& t) {
   return t.dense && t.is_alone() && t.view.data == t.storage->data && t.storage->capacity / 2 <= t.bytes();
 }
+
+// Where result `value` is wanted, if the group may write there: code of groups has seen memory as it is allocated.
+const Tensor* wanted_memory(std::span<const Wanted> wanted, int value, const Tensor& result) {
+  const auto found = std::ranges::find(wanted, value, &Wanted::value);
+  if (found == wanted.end()) return nullptr;
+  const Tensor& t = *found->memory;
+  const auto overlaps = [&](const Wanted& w) { return w.value != value && overlap(*w.memory, t); };
+  const bool fits = t.dtype == result.dtype && t.same_shape(result) && t.dense &&
+                    reinterpret_cast<uintptr_t>(t.view.data) % result.device->props.alloc_align == 0;
+  return fits && std::ranges::none_of(wanted, overlaps) ? &t : nullptr;
+}
 }  // namespace
 
-bool run_group(const Executable& e, size_t i, Values& values) {
+bool run_group(const Executable& e, size_t i, Values& values, std::span<const Wanted> wanted) {
   const Fusion::Group& group = *e.fusion->steps[i].group;
   const BoundGroup& bound = e.groups[i];
   Device& device = e.device();
@@ -336,8 +359,11 @@ bool run_group(const Executable& e, size_t i, Values& values) {
   Stream& stream = current_stream(device);
   for (size_t k = 0; k < n_out; ++k) {
     const int donor = bound.donors[k];
-    if (donor >= 0 && answer.in_place >> k & 1 && values.is_own(part.inputs[size_t(donor)]) &&
-        may_be_taken(*operands[size_t(donor)]))
+    if (const Tensor* const there = wanted_memory(wanted, part.outputs[k], *results[k])) {
+      *results[k] = *there;
+      value_changes(*there->storage);
+    } else if (donor >= 0 && answer.in_place >> k & 1 && values.is_own(part.inputs[size_t(donor)]) &&
+               may_be_taken(*operands[size_t(donor)]))
       results[k]->take_over(*operands[size_t(donor)]);
     else results[k]->own(allocate(device, device.index, stream, results[k]->bytes()));
   }

@@ -1,6 +1,8 @@
 // Groups of a program's nodes as code of the device's compiler (dvt_compiler): who claims what, the code, its runs.
 #pragma once
+#include <map>
 #include <mutex>
+#include <span>
 
 #include "device/device.hpp"
 #include "dispatch/tensor.hpp"
@@ -10,6 +12,7 @@
 namespace dovetail {
 struct Executable;
 class Values;
+struct Wanted;
 
 // The device's compiler; nullptr where it has none.
 const dvt_compiler* compiler_of(const Device&);
@@ -33,6 +36,8 @@ class GroupCode {
   dvt_exe* exe_ = nullptr;
 };
 
+class Fusions;
+
 // How a device runs a program in groups, for all sizes that its types describe.
 struct Fusion {
   struct Group {
@@ -54,6 +59,9 @@ struct Fusion {
   bool has_groups = false;
   SymbolicTypes types;
   double seconds = 0;  // that it took to make it
+  uint32_t flags = 0;  // that it was made with
+  // Of the programs that nodes hold, which are fused when they are bound.
+  std::map<std::shared_ptr<const Program>, std::shared_ptr<Fusions>> bodies;
 };
 
 // What a binding adds to a group.
@@ -88,6 +96,8 @@ class Fusions {
 // How many kernels a run of the executable launches; `fused`: with its groups, else node by node. Copies and casts
 // of operands are not counted, and what nodes that hold programs do is one.
 size_t count_launches(const Executable&, bool fused);
+// That of a program which a node of the fusion's holds; nullptr: its nodes run by themselves.
+std::shared_ptr<const Fusion> fusion_of_body(const Fusion&, const Binding& body, Device&);
 // Runs step `i` of the executable's fusion as one. False: the code does not take these operands, nothing has run.
-bool run_group(const Executable&, size_t i, Values&);
+bool run_group(const Executable&, size_t i, Values&, std::span<const Wanted>);
 }  // namespace dovetail

@@ -35,12 +35,6 @@ class NodeCall {
   Invocation inv_;
 };
 
-// Results that are computed where the caller wants them.
-struct Wanted {
-  int value;
-  const Tensor* memory;
-};
-
 // The memory that is wanted for each of a node's results, in `memory`; nullptr: for none.
 const Tensor* const* wanted_of(const Program::Node& node, std::span<const Wanted> wanted, const Tensor** memory) {
   bool any = false;
@@ -144,7 +138,7 @@ void run_steps(const Executable& e, Values& values, std::span<const Wanted> want
     check_interrupt();
     const Fusion::Step& step = e.fusion->steps[i];
     for (const uint32_t k : step.nodes) check_interrupt.add(e.binding.nodes[k].work);
-    if (runs_as_group(e, i) && run_group(e, i, values)) {
+    if (runs_as_group(e, i) && run_group(e, i, values, wanted)) {
       if (i + 1 < e.fusion->steps.size()) end_values(e, step.nodes.back(), values);
     } else {
       for (const uint32_t k : step.nodes) run_node(e, k, values, wanted);
@@ -347,7 +341,8 @@ std::shared_ptr<const Executable> make_executable(Binding binding, std::shared_p
   std::optional<Values> values;
   for (size_t k = 0; k < made->nodes.size(); ++k) {
     const Plan* plan = made->plans->plans[k];
-    if (!plan) made->programs.emplace(k, make_executables(made->binding.programs.at(k), made->device()));
+    if (!plan)
+      made->programs.emplace(k, make_executables(made->binding.programs.at(k), made->device(), made->fusion.get()));
     if (!plan || plan->mode != Plan::decomposition) continue;
     if (!values) values.emplace(*made);
     made->nodes[k].nested = decomposition_of(NodeCall(*made, k, *values).invocation());
@@ -397,7 +392,7 @@ void replay_and_compare(const Executable& e, std::vector<Tensor> in, const std::
     {
       Values of_group(values);  // ends before the nodes run, which may take the memory of what ends with them
       if (runs_as_group(e, i)) give_donors(e, i, of_group);
-      const bool ran = runs_as_group(e, i) && run_group(e, i, of_group);
+      const bool ran = runs_as_group(e, i) && run_group(e, i, of_group, {});
       for (size_t k = 0; ran && k < step.group->part.outputs.size(); ++k)
         results.push_back(of_group[step.group->part.outputs[k]]);
     }

@@ -41,4 +41,10 @@ class Values {
   const size_t n_, n_lent_;  // all, and how many of the first ones are lent
   Spare<Memory> memory_;
 };
+
+// A result that is computed where the caller wants it, if what computes it can write there.
+struct Wanted {
+  int value;
+  const Tensor* memory;
+};
 }  // namespace dovetail
