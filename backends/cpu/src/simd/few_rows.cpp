@@ -21,14 +21,6 @@ DOVETAIL_CPU_INLINE typename Sums<In>::Vector load_vector(const In* x) {
     return load_floats<Sums<In>::W>(x);
   }
 }
-template <class In>
-DOVETAIL_CPU_INLINE Accumulator<In> total(const typename Sums<In>::Vector& x) {
-  using T = Accumulator<In>;
-  T lanes[Sums<In>::W];
-  std::memcpy(lanes, &x, sizeof x);
-  return horizontal_sum(V<T>(lanes, stdx::element_aligned));
-}
-
 template <class In, class Out>
 DOVETAIL_CPU_INLINE void finish(const Product<In, Out>& p, int64_t i, int64_t j, Accumulator<In> sum) {
   p.c[i * p.c_row + j * p.c_column] = store<Out>(p.bias ? sum + load(p.bias[j]) : sum);
@@ -57,9 +49,13 @@ void dots(const Product<In, Out>& p, int64_t i) {
         for (int s = 0; s < N; ++s) sum[r][s] += y * x[s];
       }
     }
+    constexpr int at_once = N < W ? N : W;
+    T sums[Rows][N];
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows * N; i += at_once) horizontal_sums<W, at_once>(sum[0] + i, sums[0] + i);
     for (int r = 0; r < Rows; ++r)
       for (int s = 0; s < N && j + s < p.n; ++s) {
-        T all = total<In>(sum[r][s]);
+        T all = sums[r][s];
         for (int64_t t = q; t < p.k; ++t) all += load(a[r][t]) * load(b[s][t]);
         finish(p, i + r, j + s, all);
       }

@@ -1,6 +1,8 @@
 // Reductions of the elements of one vector.
 #pragma once
+#include <cstring>
 #include <experimental/simd>
+#include <utility>
 
 #include "kernel.hpp"
 
@@ -36,4 +38,59 @@ DOVETAIL_CPU_INLINE auto horizontal_max(const V& x) {
   return stdx::hmax(x);
 }
 #endif
+
+// ---- the sums of several vectors at once: in place of each one's halves, those of a pair are added by one
+// instruction. Vectors are a compiler's own, of `width` numbers T.
+
+// Where lane `lane` comes from when groups of `group` lanes become half as long: the low or the high halves of x's
+// groups, then those of y (lanes from `width` on). Halves shorter than 128 bits stay within these, which takes one
+// instruction.
+template <class T>
+constexpr int half_of_group(int lane, int width, int group, bool high) {
+  const int block = 16 / int(sizeof(T)), unit = group > block ? width : block;
+  const int at = lane % unit % (unit / 2), half = group / 2;
+  return lane / unit * unit + at / half * group + at % half + (high ? half : 0) +
+         (lane % unit < unit / 2 ? 0 : width);
+}
+template <class T, int width, int group, class Vector, size_t... lane>
+DOVETAIL_CPU_INLINE Vector add_halves(const Vector& x, const Vector& y, std::index_sequence<lane...>) {
+  return __builtin_shufflevector(x, y, half_of_group<T>(int(lane), width, group, false)...) +
+         __builtin_shufflevector(x, y, half_of_group<T>(int(lane), width, group, true)...);
+}
+
+// The vector whose sum is in `lane` after the steps from `group` on.
+template <class T>
+constexpr int summed_in(int lane, int width, int count) {
+  int groups[16] = {}, steps = 0, vector = 0;
+  for (int group = width; group > 1; group /= 2) groups[steps++] = group;
+  while (steps--) {
+    const int from = half_of_group<T>(lane, width, groups[steps], false);
+    if (count >> steps > 1) vector = 2 * vector + from / width;
+    lane = from % width;
+  }
+  return vector;
+}
+
+template <class T, int width, int group, int count, class Vector>
+DOVETAIL_CPU_INLINE void halve_groups(Vector* x) {
+  if constexpr (group > 1) {
+    constexpr int pairs = count > 1 ? count / 2 : 1;
+#pragma GCC unroll 16
+    for (int i = 0; i < pairs; ++i)
+      x[i] = add_halves<T, width, group>(x[count > 1 ? 2 * i : 0], x[count > 1 ? 2 * i + 1 : 0],
+                                         std::make_index_sequence<width>());
+    halve_groups<T, width, group / 2, pairs>(x);
+  }
+}
+
+// out[i]: the sum of x[i], by halves as horizontal_sum adds. `count` is a power of two, at most `width`; x is used
+// up.
+template <int width, int count, class T, class Vector>
+DOVETAIL_CPU_INLINE void horizontal_sums(Vector* x, T* out) {
+  halve_groups<T, width, width, count>(x);
+  T sums[width];
+  std::memcpy(sums, x, sizeof sums);
+#pragma GCC unroll 16
+  for (int lane = 0; lane < width; ++lane) out[summed_in<T>(lane, width, count)] = sums[lane];
+}
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA
