@@ -69,6 +69,13 @@ CANCELLING = {
 }  # rounded sums of terms that cancel
 
 
+def test_logit_with_eps_above_a_half(device):
+    """Samples of torch 2.14, which those of 2.13 lack: eps > 1 - eps."""
+    x = torch.linspace(-1, 2, 125)
+    for eps in (0.2, 0.6, 1.0):
+        torch.testing.assert_close(torch.logit(x.to(device), eps).cpu(), torch.logit(x, eps))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(N_PARTS))
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64])

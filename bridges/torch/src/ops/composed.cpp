@@ -157,16 +157,17 @@ Tensor& logaddexp2_out(const Tensor& a, const Tensor& b, Tensor& out) {
   const Tensor r = large + (small - large).exp2().log1p() * M_LOG2E;
   return store(select_by(a.eq(b), large + 1, r), out);  // also of equal infinities
 }
+// eps may be above a half: what is below eps becomes eps, and only of the rest what is above 1 - eps becomes that.
+Tensor logit_of(const Tensor& x, std::optional<double> eps) {
+  const Tensor p = eps ? x.clamp_max(1 - *eps).masked_fill(x.lt(*eps), *eps) : x;
+  return (p / (1 - p)).log();
+}
 Tensor& logit_out(const Tensor& x, std::optional<double> eps, Tensor& out) {
   fit(out, x.sizes());
-  if (!is_real_float(x)) return fall_back<aten::logit_out>(x, eps, out);
-  const Tensor p = eps ? x.clamp(*eps, 1 - *eps) : x;
-  return store((p / (1 - p)).log(), out);
+  return is_real_float(x) ? store(logit_of(x, eps), out) : fall_back<aten::logit_out>(x, eps, out);
 }
 Tensor logit(const Tensor& x, std::optional<double> eps) {
-  if (!is_real_float(x)) return fall_back<aten::logit>(x, eps);
-  const Tensor p = eps ? x.clamp(*eps, 1 - *eps) : x;
-  return (p / (1 - p)).log();
+  return is_real_float(x) ? logit_of(x, eps) : fall_back<aten::logit>(x, eps);
 }
 Tensor& round_decimals_out(const Tensor& x, int64_t decimals, Tensor& out) {
   if (!is_real_float(x)) return fall_back<aten::round_decimals_out>(x, decimals, out);
