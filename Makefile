@@ -4,7 +4,8 @@
 #                Linux 6.7 or newer; test-aarch64-all takes hours
 # make test-cuda NVIDIA's GPUs, or without one an emulated driver: two gigabytes of wheels in an environment of its own
 # make test-llvm machine code from LLVM for the CPU device, with the wheels of LLVM in an environment of its own
-# make test-torch Dovetail's devices in PyTorch, which is in an environment of its own; test-torch-all: more dtypes and samples
+# make test-torch Dovetail's devices in PyTorch, which is in an environment of its own; test-torch-all: more dtypes,
+#                samples and versions of torch. make wheel-torch: one wheel for all of these, into dist/release
 # make test-windows  the core and the CPU device for Windows, built with mingw-w64 and run by Wine; needs both
 # make test-xpu  Intel's GPUs, on SYCL's CPU device: half a gigabyte of wheels in an environment of its own
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
@@ -22,7 +23,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-aarch64-all \
-  test-xpu test-cuda test-llvm test-torch test-torch-all test-wheels test-windows mutation bench bench-cuda bench-torch docs dev lint format clean wheels install tools FORCE
+  test-xpu test-cuda test-llvm test-torch test-torch-all wheel-torch test-wheels test-windows mutation bench bench-cuda bench-torch docs dev lint format clean wheels install tools FORCE
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -272,14 +273,11 @@ test-llvm: $(LLVM)/.installed
 	@echo "-- tests of dovetail-llvm"
 	@$(LLVM)/bin/python -m pytest -n $(JOBS) --dist worksteal $(SELECT) toolchains/llvm/tests
 
-# One version of torch, float32, five samples of each operator; test-torch-all has every sample and more dtypes.
+# One version of torch, float32, five samples of each operator; test-torch-all (cmake/torch.mk) has every sample, more dtypes and
+# versions.
 test-torch: $(TORCH)/.installed
 	@echo "-- tests of dovetail-torch"
 	@$(TORCH)/bin/python -m pytest -n $(JOBS) --dist worksteal $(SELECT) bridges/torch/tests
-
-test-torch-all: $(TORCH)/.installed
-	@echo "-- tests of dovetail-torch, the slow ones as well"
-	@$(TORCH)/bin/python -m pytest -n $(JOBS) --dist worksteal bridges/torch/tests
 
 # On a machine without a GPU the same plugin runs on an emulated driver, which runs its kernels on the host.
 test-cuda: $(CUDA)/.installed $(CUDA)/.example build/cuda-emulator/.built build/cuda-programs/.built
@@ -303,6 +301,7 @@ build/cuda-programs/.built: $(program_sources) | $(CUDA)/.tools
 	@touch $@
 
 include cmake/cross.mk
+include cmake/torch.mk
 
 # How good the conformance suite is: are kernels that are wrong in one place found? An hour.
 mutation: $(VENV)/.installed
