@@ -91,6 +91,9 @@ DOVETAIL_CPU_INLINE typename VectorOf<N>::Floats load_floats(const f16* from) {
 #if defined(__F16C__)
   if constexpr (N == 8) return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 #endif
+#if defined(__aarch64__)
+  if constexpr (N == 4) return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&from->bits)));
+#endif
   typename VectorOf<N>::Floats x;
   for (int i = 0; i < N; ++i) x[i] = widen(from[i]);
   return x;
@@ -127,6 +130,9 @@ DOVETAIL_CPU_INLINE void store_floats(typename VectorOf<N>::Floats x, f16* to) {
 #if defined(__F16C__)
   if constexpr (N == 8)
     return _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+#endif
+#if defined(__aarch64__)
+  if constexpr (N == 4) return vst1_u16(&to->bits, vreinterpret_u16_f16(vcvt_f16_f32(x)));
 #endif
   for (int i = 0; i < N; ++i) to[i] = narrow<f16>(x[i]);
 }
