@@ -4,7 +4,6 @@
 TORCH_MINORS := 2.13 2.14 2.15
 other_minors := $(wordlist 2,9,$(TORCH_MINORS))
 torch_sources := $(shell find bridges/torch/src bridges/torch/cmake core/include -type f) bridges/torch/CMakeLists.txt
-torchvision_of = 0.$(shell expr $(subst 2.,,$(1)) + 15)# torch 2.13 goes with 0.28
 
 # The library alone needs torch's headers and libraries, and none of what torch depends on.
 build/torch/%/.built: $(torch_sources) | $(TORCH)/.tools
@@ -24,15 +23,16 @@ wheel-torch: $(foreach m,$(other_minors),build/torch/$m/.built)
 	  $(call pip,$(TORCH)) wheel --no-deps --no-build-isolation --wheel-dir dist/release ./bridges/torch
 	@ls -1 dist/release/dovetail_torch-*.whl
 
-# An environment for each other version, and there the tests of test-torch.
+# An environment for each other version, and there the tests of test-torch. torchvision's models are Python, which any torch runs.
 .SECONDARY: $(foreach m,$(other_minors),$(TORCH)-of-$m/.tools $(TORCH)-of-$m/bin/python)
 $(TORCH)-of-%/bin/python:
 	@echo "-- $(@D:/bin=) with $(PYTHON)"
 	@sh cmake/venv.sh "$(PYTHON)" $(@D:/bin=)
 $(TORCH)-of-%/.tools: pyproject.toml bridges/torch/pyproject.toml | $(TORCH)/.tools $(TORCH)-of-%/bin/python
 	@echo "-- torch $* into $(@D)"
-	@sed -e 's/^torch==.*/torch==$*.*/' -e 's/^torchvision==.*/torchvision==$(call torchvision_of,$*).*/' $(TORCH)/.tools.txt > $@.txt
+	@sed -e 's/^torch==.*/torch==$*.*/' -e 's/^torchvision.*/pillow/' $(TORCH)/.tools.txt > $@.txt
 	@$(call pip,$(@D)) install -r $@.txt
+	@$(call pip,$(@D)) install --no-deps "$$(grep '^torchvision' $(TORCH)/.tools.txt)"
 	@touch $@
 
 test-torch-%: wheel-torch $(stamps_of_$(VENV)) $(TORCH)-of-%/.tools
