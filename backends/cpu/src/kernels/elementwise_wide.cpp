@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "simd/math_loops.hpp"
-#include "simd/wide_math.hpp"
+#include "simd/wide_power.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {

@@ -73,6 +73,11 @@ def logarithm(i: int) -> Column:
     return [float(factor), high, rounded(value - mpf(high))]
 
 
+def log2_factor(i: int) -> float:
+    """Near 1 / m of m in [1, 2), of few bits: the product is exact. A power of two next to 1 and 2."""
+    return {0: 1.0, 15: 0.5}.get(i, float(mp.nint(mpf(2) ** 20 * 32 / (33 + 2 * i)) / 2**20))
+
+
 def erf_by_x(x: mpf) -> mpf:
     return mp.erf(x) / x if abs(x) > 1e-20 else 2 / mp.sqrt(mp.pi)
 
@@ -111,6 +116,13 @@ TABLES = {
 }
 
 
+DOUBLES = {
+    "log2_factors": ("of m in [1, 2): a factor near 1 / m", [log2_factor(i) for i in range(16)]),
+    "log2_parts": ("-log2 of the factor", [float(-mp.log(log2_factor(i), 2)) for i in range(16)]),
+    "sixteenth_powers": ("2^(i / 16)", [float(mpf(2) ** (mpf(i) / 16)) for i in range(16)]),
+}
+
+
 def literal(x: float) -> str:
     text = f"{x:.9g}"
     return text + ("f" if set(text) & set(".e") else ".0f")
@@ -124,6 +136,9 @@ def main() -> None:
             numbers = [literal(x) for x in row]
             lines += ["    {" + ",\n     ".join(", ".join(numbers[i : i + 8]) for i in range(0, 32, 8)) + "},"]
         lines += ["};"]
+    for name, (comment, numbers) in DOUBLES.items():
+        rows = [", ".join(repr(x) for x in numbers[i : i + 4]) for i in range(0, 16, 4)]
+        lines += [f"// {comment}", f"inline constexpr double {name}[16] = {{", "    " + ",\n    ".join(rows), "};"]
     Path(__file__).with_name("tables.hpp").write_text("\n".join([*lines, TAIL]) + "\n")
 
 

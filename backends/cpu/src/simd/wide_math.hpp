@@ -65,19 +65,25 @@ DOVETAIL_CPU_INLINE D expm1_finite(D x) {
 }
 DOVETAIL_CPU_INLINE D expm1(D x) { return keep_nan(x, expm1_finite(clamp(x, -200, 200))); }
 
-// x = m 2^e with m in [sqrt(1/2), sqrt(2)): log x = log_m + e ln 2. For normal positive x.
+// x = m 2^e with m in [sqrt(1/2), sqrt(2)). For normal positive x.
+struct Binary {
+  D m, e;
+};
+DOVETAIL_CPU_INLINE Binary binary(D x) {
+  constexpr uint64_t root_half = 0x3fe6a09e667f3bcd, bias = uint64_t{1024} << 52;
+  const U e = (cast<U>(x) - root_half + bias) >> 52;  // exponent + 1024
+  return {cast<D>(cast<U>(x) - (e << 52) + bias), cast<D>(e | uint64_t{0x4330000000000000}) - (0x1p52 + 1024)};
+}
+// log x = log_m + e ln 2. For normal positive x.
 struct LogParts {
   D log_m, e;
 };
 DOVETAIL_CPU_INLINE LogParts log_parts(D x) {
   static constexpr double c[] = {0.6666666666658732,  0.4000000005223684, 0.2857141713370126,
                                  0.22223371547209483, 0.1812364284895931, 0.16819861276983264};
-  constexpr uint64_t root_half = 0x3fe6a09e667f3bcd, bias = uint64_t{1024} << 52;
-  const U e = (cast<U>(x) - root_half + bias) >> 52;  // exponent + 1024
-  const D m = cast<D>(cast<U>(x) - (e << 52) + bias);
-  const D exponent = cast<D>(e | uint64_t{0x4330000000000000}) - (0x1p52 + 1024);
-  const D s = (m - 1) / (m + 1), z = s * s;
-  return {s * (2 + z * polynomial(z, c)), exponent};
+  const Binary b = binary(x);
+  const D s = (b.m - 1) / (b.m + 1), z = s * s;
+  return {s * (2 + z * polynomial(z, c)), b.e};
 }
 DOVETAIL_CPU_INLINE D log_positive(D x) {
   const LogParts p = log_parts(x);
@@ -205,21 +211,5 @@ DOVETAIL_CPU_INLINE D gelu_tanh_slope(D x) {
   constexpr double c = 1.5957691216057308;
   const D y = clamp(x, -13, 13), square = y * y, s = 1 / (1 + exp(y * (-c - c * 0.044715 * square)));
   return keep_nan(x, s * (1 + y * (c + 3 * c * 0.044715 * square) * (1 - s)));
-}
-
-DOVETAIL_CPU_INLINE D pow(D x, D y) {
-  const D a = abs(x);
-  const LogParts parts = log_parts(a);
-  D log = parts.log_m * 1.4426950408889634 + parts.e;
-  log = select(a == 0, -infinity, select(a == infinity, infinity, log));
-  D result = exp2(y * log);
-  // A negative base needs an integer exponent; an odd one keeps the sign. All doubles from 2^53 on are even.
-  const D half = y * 0.5;
-  const Mask whole = stdx::floor(y) == y, odd = whole && stdx::floor(half) != half;
-  const Mask negative = is_negative(x);
-  result = select(negative && odd, -result, result);
-  result = select(negative && !whole && a != 0 && a != infinity, __builtin_nan(""), result);
-  result = select(is_nan(x), x, result);
-  return select(y == 0 || x == 1 || (a == 1 && abs(y) == infinity), 1, result);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::wide
