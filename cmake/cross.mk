@@ -162,8 +162,9 @@ test-aarch64: $(ARM)/.onednn $(LLVM)/.installed
 	@echo "-- an emulated neoverse-v1, with oneDNN"
 	@$(call emulated_onednn,neoverse-v1) $(arm_pytest) $(SELECT) -k "not default" $(arm_tests_of_libraries)
 	@$(call emulated_onednn,neoverse-v1) $(arm_conform) --quick $(arm_products)
-	@echo "-- which instructions they ran"
-	@DOVETAIL_AARCH64=$(abspath $(ARM)) $(BIN)/python -m pytest -n $(JOBS) tests/aarch64
+	@echo "-- which instructions they ran, and folders of dovetail build"
+	@DOVETAIL_AARCH64=$(abspath $(ARM)) DOVETAIL_LLVM_PYTHON=$(abspath $(LLVM))/bin/python \
+	  $(BIN)/python -m pytest -n $(JOBS) tests/aarch64
 
 # Hours: every test of the CPU device and every conformance case, with and without oneDNN.
 MODELS ?= cortex-a72 neoverse-n1 neoverse-v1 neoverse-n2 a64fx max

@@ -318,3 +318,63 @@ def test_dequantized_tensors_are_computed_where_reals_are_needed(rng):
     near(y, np.maximum(expected, 0) + expected)
     near(d, expected)
     assert ops.count("dequantize") == 1
+
+
+# ---- packed attention and integer weights of an LSTM -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_packed_operands_of_attention(rng, biased):
+    n, size = 2, 4
+    qkv, bias = draw(rng, 2, 5, n, 3, size), draw(rng, 3 * n * size)
+    given = {"x": qkv} | ({"b": bias} if biased else {})
+    added = bias.astype("float64").reshape(3, 1, n, 1, size) if biased else np.zeros((3, 1, 1, 1, 1))
+    q, k, v = (qkv[..., i, :].swapaxes(1, 2) + added[i] for i in range(3))
+    text = "y = com.microsoft.MultiHeadAttention <num_heads = 2> (x" + (", , , b)" if biased else ")")
+    (y,), _ = run(text, given)
+    near(y, joined(attended(q, k, v)))
+
+
+def test_a_packed_key_and_value_of_attention(rng):
+    n, size = 2, 4
+    q, kv = draw(rng, 2, 3, n * size), draw(rng, 2, 5, n, 2, size)
+    (y,), _ = run("y = com.microsoft.MultiHeadAttention <num_heads = 2> (q, kv)", {"q": q, "kv": kv})
+    k, v = (kv[..., i, :].swapaxes(1, 2) for i in range(2))
+    near(y, joined(attended(heads(q.astype("float64"), n), k, v)))
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(x, w, r, b):
+    """One direction in float64, gates i o f c: the outputs (L, N, H)."""
+    hidden = r.shape[0]
+    h = c = np.zeros((x.shape[1], hidden))
+    made = []
+    for row in x.astype("float64"):
+        gates = row @ w + h @ r + b[: 4 * hidden] + b[4 * hidden :]
+        i, o, f, g = np.split(gates, 4, -1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        made.append(h)
+    return np.stack(made)
+
+
+@pytest.mark.parametrize("per_column", [False, True])
+def test_an_lstm_of_integer_weights(rng, per_column):
+    length, batch, size, hidden = 4, 2, 3, 5
+    x, b = draw(rng, length, batch, size), draw(rng, 1, 8 * hidden)
+    columns = (1, 4 * hidden) if per_column else (1,)
+    given = {"x": x, "b": b}
+    real = []
+    for name, rows in (("w", size), ("r", hidden)):
+        q = rng.integers(0, 256, (1, rows, 4 * hidden)).astype("uint8")
+        scale = (rng.random(columns) * 0.01 + 0.002).astype("float32")
+        zero = rng.integers(100, 150, columns).astype("uint8")
+        given |= {name: q, f"{name}s": scale, f"{name}z": zero}
+        wide = (-1,) if per_column else ()
+        real.append((q[0].astype("float64") - zero.reshape(wide)) * scale.reshape(wide))
+    text = "y = com.microsoft.DynamicQuantizeLSTM <hidden_size = 5> (x, w, r, b, , , , , ws, wz, rs, rz)"
+    (y,), _ = run(text, given)
+    near(y[:, 0], lstm(x, *real, b[0].astype("float64")))

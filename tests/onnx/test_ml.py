@@ -1,4 +1,4 @@
-"""The domain ai.onnx.ml, against onnx.reference."""
+"""The domain ai.onnx.ml, against onnx.reference and onnxruntime."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def rows(n=16):
     return np.random.default_rng(SEED).normal(size=(n, 2)).astype("float32")
 
 
-def run(op, x, n_out=1, second=1, **attributes):
+def run(op, x, n_out=1, second=1, by="onnx.reference", **attributes):
     node = helper.make_node(op, ["x"], [f"y{i}" for i in range(n_out)], domain="ai.onnx.ml", **attributes)
     kinds = [1] if n_out == 1 else [second, 1]
     graph = helper.make_graph(
@@ -37,7 +37,15 @@ def run(op, x, n_out=1, second=1, **attributes):
     from onnx.reference import ReferenceEvaluator
 
     loaded = dovetail.onnx.load(model)
-    return [np.asarray(v) for v in loaded(x)], ReferenceEvaluator(model).run(None, {"x": x}), loaded
+    expected = by_onnxruntime(model, x) if by == "onnxruntime" else ReferenceEvaluator(model).run(None, {"x": x})
+    return [np.asarray(v) for v in loaded(x)], expected, loaded
+
+
+def by_onnxruntime(model, x):
+    runtime = pytest.importorskip("onnxruntime")
+    model.ir_version = 10
+    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": x})
 
 
 @pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE"])
@@ -107,3 +115,84 @@ def test_linear_models(post):
     )  # fmt: skip
     np.testing.assert_array_equal(made[0], expected[0])
     np.testing.assert_allclose(made[1], expected[1], rtol=1e-5, atol=1e-6)
+
+
+# ---- support vectors ---------------------------------------------------------------------------------------------
+
+
+def machine(n, seed, kernel="RBF", **attributes):
+    """A classifier of n classes with made-up support vectors, as attributes of a node."""
+    rng = np.random.default_rng(seed)
+    counts = [int(c) for c in rng.integers(1, 5, n)]
+    pairs = n * (n - 1) // 2
+    return {
+        "kernel_type": kernel, "kernel_params": [0.4, 0.3, 2.0], "vectors_per_class": counts,
+        "support_vectors": rng.normal(size=2 * sum(counts)).tolist(),
+        "coefficients": rng.normal(size=(n - 1) * sum(counts)).tolist(), "rho": rng.normal(size=pairs).tolist(),
+    } | attributes  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_support_vectors_of_a_classifier(n, kernel, probabilities):
+    """By onnxruntime: onnx.reference couples the probabilities of three classes and more by a sum of all pairs."""
+    pairs = n * (n - 1) // 2
+    rng = np.random.default_rng(SEED)
+    given = machine(n, SEED + n, kernel, classlabels_ints=[7 + i for i in range(n)])
+    if probabilities:
+        given |= {"prob_a": (-1 - rng.random(pairs)).tolist(), "prob_b": rng.normal(size=pairs).tolist()}
+    made, expected, loaded = run("SVMClassifier", rows(24), 2, 7, "onnxruntime", **given)
+    np.testing.assert_array_equal(made[0], expected[0])
+    np.testing.assert_allclose(made[1], expected[1], rtol=1e-4, atol=1e-5)
+    assert loaded.program is not None
+
+
+@pytest.mark.parametrize("post", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
+@pytest.mark.parametrize("n", [2, 3])
+def test_scores_of_a_support_vector_classifier(n, post):
+    given = machine(n, SEED + n, classlabels_ints=[3, 1, 2][:n], post_transform=post)
+    made, expected, _ = run("SVMClassifier", rows(), 2, 7, **given)
+    np.testing.assert_array_equal(made[0], expected[0])
+    np.testing.assert_allclose(made[1], expected[1], rtol=1e-4, atol=1e-5)
+
+
+def test_a_linear_support_vector_classifier():
+    coefficients = np.random.default_rng(SEED).normal(size=6).tolist()
+    made, expected, _ = run("SVMClassifier", rows(), 2, 7, coefficients=coefficients, rho=[0.25, 0.0, 0.0],
+                            classlabels_ints=[0, 1, 2], kernel_type="LINEAR")  # fmt: skip
+    np.testing.assert_array_equal(made[0], expected[0])
+    np.testing.assert_allclose(made[1], expected[1], rtol=1e-5, atol=1e-6)
+
+
+def test_probit_scores():
+    from statistics import NormalDist
+
+    x = np.random.default_rng(SEED).uniform(0.05, 0.4, (16, 2)).astype("float32")
+    given = {"coefficients": [0.7, 1.1], "intercepts": [0.02]}
+    made, expected, _ = run("LinearRegressor", x, by="onnxruntime", **given, post_transform="PROBIT")
+    np.testing.assert_allclose(made[0], expected[0], rtol=1e-4, atol=1e-5)
+    exact = np.vectorize(NormalDist().inv_cdf)(x.astype("float64") @ [[0.7], [1.1]] + 0.02)
+    np.testing.assert_allclose(made[0], exact, atol=6e-3)  # Winitzki's formula has such errors
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_two_classes_of_positive_weights(vectors):
+    """By onnxruntime: with support vectors the votes count, without them scores of 0.5 are the second class's.
+    onnx.reference returns the second class for all votes.
+    """
+    given = machine(2, SEED, classlabels_ints=[5, 6]) | {"rho": [-0.4]}
+    if not vectors:
+        given = {"coefficients": [0.3, 0.9, 0.7, 0.1], "rho": [0.1], "classlabels_ints": [5, 6],
+                 "kernel_type": "LINEAR", "kernel_params": [0.0, 0.0, 0.0]}  # fmt: skip
+    given["coefficients"] = np.abs(given["coefficients"]).tolist()
+    made, expected, _ = run("SVMClassifier", rows(), 2, 7, "onnxruntime", **given)
+    assert set(made[0]) == {5, 6}
+    np.testing.assert_array_equal(made[0], expected[0])
+    np.testing.assert_allclose(made[1], expected[1], rtol=1e-4, atol=1e-5)
+
+
+def test_names_of_classes():
+    given = machine(3, SEED, classlabels_strings=["a", "b", "c"])
+    made, expected, _ = run("SVMClassifier", rows(), 2, 8, "onnxruntime", **given)
+    assert made[0].tolist() == expected[0].tolist() and len(set(expected[0])) > 1

@@ -221,6 +221,19 @@ def test_tensors_are_those_of_the_program(saved):
         refused(pack(saved, changed, data), text)
 
 
+@pytest.mark.parametrize("byte", [2, 255])
+def test_an_array_of_bool_holds_zeros_and_ones(tmp_path, byte):
+    builder = _core.ProgramBuilder()
+    mask = builder.array_constant(dt.asarray([True, False, True], device="cpu:0"), "mask")
+    path = tmp_path / "m.dvt"
+    builder.finish([mask]).save(path)
+    assert _core.load_program(path).run("cpu:0", [])[0].tolist() == [True, False, True]
+    header, data = parts(path)
+    at = header["mask"]["data_offsets"][0] + 1
+    pack(path, header, data[:at] + bytes([byte]) + data[at + 1 :])
+    refused(path, f"tensor mask of bool has the byte {byte} at 1: expected 0 or 1; save it anew")
+
+
 def test_the_program_is_the_one_that_was_saved(saved):
     header, data = parts(saved)
     header["__metadata__"]["program"] = header["__metadata__"]["program"].replace("matmul", "outer")

@@ -170,7 +170,23 @@ class TensorReader {
         found->end - found->begin != bytes)
       throw Error(ErrorKind::value, "tensor " + name + ": dtype, shape or size are not those of the program, " +
                                         info(dtype).name + " in " + std::to_string(bytes) + " bytes");
-    return file.array(*found, dtype, std::move(shape));
+    HostArray made = file.array(*found, dtype, std::move(shape));
+    if (dtype == DType::b8) expect_bools(name, made);
+    return made;
+  }
+
+  // Kernels may add bools, or use them as indices: a byte of 2 would be no truth value to them.
+  static void expect_bools(const std::string& name, const HostArray& x) {
+    const std::string_view bytes = text_of(x);
+    unsigned char bits = 0;
+    for (const char b : bytes) bits |= static_cast<unsigned char>(b);
+    if (bits <= 1) return;
+    const size_t at = size_t(std::ranges::find_if(bytes, [](char b) { return b & ~1; }) - bytes.begin());
+    throw Error(ErrorKind::value,
+                "tensor " + name + " of bool has the byte " +
+                    std::to_string(static_cast<unsigned char>(bytes[at])) + " at " + std::to_string(at) +
+                    ": expected 0 or 1",
+                "save it anew from an array of bool");
   }
 
   static constexpr size_t kMostFiles = 1024;

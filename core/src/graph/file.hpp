@@ -17,9 +17,9 @@ struct SaveOptions {
 // and not written again. Readers of `path` see the old file or the new one. Throws write_error() where it cannot
 // be written, Error(value) where one of `weights` cannot be read or lies elsewhere.
 void save_program(const Program&, const std::string& path, const SaveOptions& = {});
-// The program's arrays are the mapped files: they must stay as they are while the program lives. Nothing of them is
-// read here, and nothing in a file is trusted: offsets, sizes, names of files, the program. Throws Error(value),
-// with the file's name in brackets.
+// The program's arrays are the mapped files: they must stay as they are while the program lives. Of them only bools
+// are read here: a byte that is neither 0 nor 1 is an error. Nothing in a file is trusted: offsets, sizes, names of
+// files, the program. Throws Error(value), with the file's name in brackets.
 std::shared_ptr<const Program> load_program(const std::string& path);
 
 struct VerifiedFile {

@@ -8,7 +8,7 @@ __all__ = ["NAMES", "load"]
 
 NAMES = (
     "attention", "control", "detection", "elementwise", "index", "layers", "microsoft", "ml", "quantized", "random",
-    "recurrent", "reduction", "resize", "sequence", "shape", "signal", "text", "training", "trees", "window",
+    "recurrent", "reduction", "resize", "sequence", "shape", "signal", "svm", "text", "training", "trees", "window",
 )  # fmt: skip
 
 

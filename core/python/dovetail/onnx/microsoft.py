@@ -321,8 +321,7 @@ def multi_head_attention(
     past_k: Any = None, past_v: Any = None,
 ) -> Any:  # fmt: skip
     n = node.get("num_heads")
-    if k is None or v is None or q.ndim != 3 or k.ndim not in (3, 4):
-        raise NotImplementedError("MultiHeadAttention of packed operands; export the model without packing")
+    q, k, v = _query_key_value(q, k, v)
     if bias is not None:
         size = q.shape[-1]
         q = q + bias[:size]
@@ -335,6 +334,23 @@ def multi_head_attention(
         offset = past_k.shape[2]
         k, v = dt.concat([past_k, k], axis=2), dt.concat([past_v, v], axis=2)
     return joined(_attended(node, q, k, v, _mask_of(mask, q.shape[2], k.shape[2]), extra, offset)), k, v
+
+
+def _query_key_value(q: Any, k: Any, v: Any) -> tuple[Any, Any, Any]:
+    """The three operands. q may hold all, as (batch, sequence, heads, 3, size), or k also v, as (..., 2, size)."""
+
+    def part(x: Any, i: int) -> Any:
+        return dt.reshape(x[..., i, :], (*x.shape[:2], -1))
+
+    if q.ndim == 5:
+        return part(q, 0), part(q, 1), part(q, 2)
+    if k is None:
+        raise ValueError("got no key, and a query of 3 axes; expected a packed query of 5 axes")
+    if k.ndim == 5:
+        return q, part(k, 0), part(k, 1)
+    if v is None:
+        raise ValueError(f"got no value, and a key of {k.ndim} axes; expected a packed key of 5 axes")
+    return q, k, v
 
 
 def _attended(node: Node, q: Any, k: Any, v: Any, mask: Any, extra: Any, offset: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The domain ai.onnx.ml: encoders, scalers, linear models, support vectors' kernels."""
+"""The domain ai.onnx.ml: encoders, scalers, linear models. Support vectors are in svm.py, trees in trees.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dovetail.onnx.registry import ML, Node, onnx_op
 from dovetail.onnx.values import constant, expect_known, is_float, is_strings
 
 
-def _f32(x: Any) -> Any:
+def f32(x: Any) -> Any:
     return x if x.dtype.name in ("float32", "float64") else dt.astype(x, "float32")
 
 
@@ -27,12 +27,12 @@ def binarizer(node: Node, x: Any) -> Any:
 
 @onnx_op("Scaler", domain=ML)
 def scaler(node: Node, x: Any) -> Any:
-    return (_f32(x) - _vector(node.get("offset", [0.0]))) * _vector(node.get("scale", [1.0]))
+    return (f32(x) - _vector(node.get("offset", [0.0]))) * _vector(node.get("scale", [1.0]))
 
 
 @onnx_op("Normalizer", domain=ML)
 def normalizer(node: Node, x: Any) -> Any:
-    x = _f32(x)
+    x = f32(x)
     order = {"MAX": float("inf"), "L1": 1.0, "L2": 2.0}[node.get("norm", "MAX")]
     norm = dt.max(x, axis=-1, keepdims=True) if node.get("norm", "MAX") == "MAX" else \
         dt.linalg.vector_norm(x, axis=-1, keepdims=True, ord=order)  # fmt: skip
@@ -51,7 +51,7 @@ def imputer(node: Node, x: Any) -> Any:
 
 @onnx_op("FeatureVectorizer", domain=ML)
 def feature_vectorizer(node: Node, *xs: Any) -> Any:
-    rows = [_f32(x) if x.ndim == 2 else dt.reshape(_f32(x), (-1, 1)) for x in xs]
+    rows = [f32(x) if x.ndim == 2 else dt.reshape(f32(x), (-1, 1)) for x in xs]
     sizes = node.get("inputdimensions") or [x.shape[1] for x in rows]
     return dt.concat([x[:, :n] for x, n in zip(rows, sizes)], axis=1)
 
@@ -129,7 +129,7 @@ def one_hot_encoder(node: Node, x: Any) -> Any:
     )
 
 
-# ---- linear models and support vectors ---------------------------------------------------------------------------
+# ---- linear models ----------------------------------------------------------------------------------------------
 
 
 def transformed(kind: str, scores: Any) -> Any:
@@ -141,8 +141,18 @@ def transformed(kind: str, scores: Any) -> Any:
     if kind == "LOGISTIC":
         return nn.sigmoid(scores)
     if kind == "PROBIT":
-        raise NotImplementedError("post_transform PROBIT; export the model with NONE")
+        return 1.41421356 * _erf_inverse(scores * 2.0 - 1.0)
     return scores
+
+
+def _erf_inverse(x: Any) -> Any:
+    """By Winitzki's approximation with a = 0.147, which is ONNX's own: "A handy approximation for the error
+    function and its inverse", 2008. 0 at -1 and 1.
+    """
+    inner = (1.0 - x) * (1.0 + x)
+    log = dt.log(dt.where(inner > 0, inner, 1.0))
+    half = log * 0.5 + 2.0 / (np.pi * 0.147)
+    return dt.sign(x) * dt.sqrt(dt.sqrt(half * half - log / 0.147) - half)
 
 
 @onnx_op("LinearRegressor", domain=ML)
@@ -150,7 +160,7 @@ def linear_regressor(node: Node, x: Any) -> Any:
     n = node.get("targets", 1)
     weight = np.asarray(node.get("coefficients"), np.float32).reshape(n, -1)
     bias = node.get("intercepts")
-    made = nn.linear(_f32(x), constant(weight), None if bias is None else _vector(bias))
+    made = nn.linear(f32(x), constant(weight), None if bias is None else _vector(bias))
     return transformed(node.get("post_transform", "NONE"), made)
 
 
@@ -160,7 +170,7 @@ def linear_classifier(node: Node, x: Any) -> Any:
     weight = np.asarray(node.get("coefficients"), np.float32)
     bias = np.asarray(node.get("intercepts") or [0.0], np.float32)
     weight = weight.reshape(len(bias), -1)
-    scores = nn.linear(_f32(x), constant(weight), constant(bias))
+    scores = nn.linear(f32(x), constant(weight), constant(bias))
     if len(bias) == 1 and len(labels) == 2:
         scores = dt.concat([-scores, scores], axis=-1)
         if node.get("post_transform", "NONE") == "LOGISTIC":
@@ -175,32 +185,6 @@ def labels_of(labels: list[Any], best: Any) -> Any:
         expect_known(best, "its labels are strings, which are on the host")
         return np.array(labels, dtype=object)[np.asarray(best)]
     return dt.take(constant(np.array(labels, np.int64)), best, axis=0)
-
-
-@onnx_op("SVMRegressor", domain=ML)
-def svm_regressor(node: Node, x: Any) -> Any:
-    x = _f32(x)
-    coefficients, rho = np.asarray(node.get("coefficients"), np.float32), node.get("rho", [0.0])
-    n = node.get("n_supports", 0)
-    if n:
-        vectors = np.asarray(node.get("support_vectors"), np.float32).reshape(n, -1)
-        kernel = _kernel(node, x, constant(vectors))
-    else:
-        kernel = x
-    made = dt.matmul(kernel, constant(coefficients.reshape(-1, 1))) + float(rho[0])
-    return dt.where(made > 0, 1.0, -1.0) if node.get("one_class", 0) else made
-
-
-def _kernel(node: Node, x: Any, vectors: Any) -> Any:
-    gamma, coef, degree = (*(node.get("kernel_params") or [0.0, 0.0, 3.0]),)
-    kind = node.get("kernel_type", "LINEAR")
-    if kind == "RBF":
-        squares = dt.sum(dt.square(x[:, None, :] - vectors[None, :, :]), axis=-1)
-        return dt.exp(squares * -gamma)
-    product = dt.matmul(x, dt.matrix_transpose(vectors))
-    if kind == "POLY":
-        return dt.pow(product * gamma + coef, degree)
-    return dt.tanh(product * gamma + coef) if kind == "SIGMOID" else product
 
 
 @onnx_op("ZipMap", domain=ML)

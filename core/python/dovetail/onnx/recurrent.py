@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import dovetail as dt
 from dovetail import nn
-from dovetail.onnx.registry import Node, onnx_op
+from dovetail.onnx.registry import MICROSOFT, Node, onnx_op
 from dovetail.onnx.values import is_constant
 
 Activation = Callable[[Any], Any]
@@ -234,3 +234,22 @@ def lstm(
 @onnx_op("GRU", "RNN")
 def gru(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Any = None, h: Any = None) -> Any:
     return _network(node, x, w, r, b, lengths, (h,), None)
+
+
+@onnx_op("DynamicQuantizeLSTM", domain=MICROSOFT, may_grow=True)
+def dynamic_quantize_lstm(
+    node: Node, x: Any, w: Any, r: Any, b: Any, lengths: Any, h: Any, c: Any, p: Any, w_scale: Any, w_zero: Any,
+    r_scale: Any, r_zero: Any,
+) -> Any:  # fmt: skip
+    """An LSTM with integer weights (directions, input or hidden, 4 * hidden), by their real values. onnxruntime,
+    which the op is from, also rounds x and each step's state to 8 bits, to multiply integers; they stay real here.
+    """
+
+    def real(q: Any, scale: Any, zero: Any) -> Any:
+        columns = (int(q.shape[0]), 1, -1)  # a scale for each direction, or for each of its columns
+        scale, zero = dt.reshape(scale, columns), dt.reshape(zero, columns)
+        wide = dt.astype(dt.astype(q, "int32") - dt.astype(zero, "int32"), scale.dtype) * scale
+        return dt.permute_dims(wide, (0, 2, 1))
+
+    plain = node.like("LSTM")
+    return _network(plain, x, real(w, w_scale, w_zero), real(r, r_scale, r_zero), b, lengths, (h, c), p)
