@@ -16,9 +16,8 @@ dvr_tensor& Call::next() {
 Call& Call::in(const Tensor& t) {
   if (!t.defined()) return in_.push_back(nullptr), *this;
   if (t.is_cpu() && t.dim() == 0) return number(t.item());
-  TORCH_CHECK(t.is_privateuseone() && (device_ < 0 || t.device().index() == device_),
-              "Expected all tensors to be on the same device, but found at least two devices, ",
-              torch_device(std::max<c10::DeviceIndex>(device_, 0)), " and ", t.device(), "!");
+  if (!t.is_privateuseone() || (device_ >= 0 && t.device().index() != device_)) [[unlikely]]
+    expect_same_device(torch_device(std::max<c10::DeviceIndex>(device_, 0)), t);
   device_ = t.device().index();
   if (t.is_conj() || t.is_neg()) return in(kept_.emplace_back(t.resolve_conj().resolve_neg()));
   served_ = describe(t, next()) && served_;
@@ -62,6 +61,12 @@ bool Call::run(dvr_tensor* results, uint32_t n) {
   return false;
 }
 
+void expect_same_device(c10::Device device, const Tensor& t) {
+  TORCH_CHECK(t.device() == device,
+              "Expected all tensors to be on the same device, but found at least two devices, ", device, " and ",
+              t.device(), "!");
+}
+
 Axes axes_of(int64_t ndim, at::OptionalIntArrayRef dim) {
   Axes axes;
   const bool all = !dim || dim->empty();
@@ -75,6 +80,7 @@ void fit(const Tensor& out, c10::IntArrayRef size) { at::native::resize_output(o
 Tensor& store(const Tensor& result, Tensor& out) {
   TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ", result.scalar_type(),
               " can't be cast to the desired output type ", out.scalar_type());
+  expect_same_device(result.device(), out);
   fit(out, result.sizes());
   return out.copy_(result);
 }

@@ -99,6 +99,9 @@ class Call {
   c10::SmallVector<at::Tensor, 2> kept_;  // operands that were cast or resolved
 };
 
+// torch's own error where a tensor is on another device.
+void expect_same_device(c10::Device device, const at::Tensor& t);
+
 // ---- where Dovetail does not serve a call
 void fall_back_boxed(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 // The operator Aten of at::_ops, by torch's kernel for the CPU.

@@ -22,8 +22,12 @@ thread_local c10::DeviceIndex current = 0;
 const std::vector<DeviceEntry>& devices() { return entries(); }
 const DeviceEntry& device_at(c10::DeviceIndex index) {
   const auto& all = entries();
-  TORCH_CHECK(index >= 0 && size_t(index) < all.size(), "dovetail: there is no device ", int(index),
-              ": expected 0 to ", int(all.size()) - 1);
+  if (index < 0 || size_t(index) >= all.size()) [[unlikely]] {
+    std::string expected;
+    for (size_t i = 0; i < all.size(); ++i)
+      expected += (i ? ", dovetail:" : "dovetail:") + std::to_string(i) + " (" + all[i].name + ")";
+    TORCH_CHECK(false, "there is no device dovetail:", int(index), ": expected one of ", expected);
+  }
   return all[size_t(index)];
 }
 c10::DeviceIndex current_device() { return current; }
@@ -41,6 +45,7 @@ void raise(dvr_status status) {
     case DVR_INDEX: TORCH_CHECK_INDEX(false, text);
     case DVR_MEMORY: TORCH_CHECK_WITH(OutOfMemoryError, false, text);
     case DVR_NOT_IMPLEMENTED: TORCH_CHECK_NOT_IMPLEMENTED(false, text);
+    case DVR_INTERRUPTED: raise_interrupt();
     default: TORCH_CHECK(false, text);
   }
   __builtin_unreachable();

@@ -105,6 +105,7 @@ class HostCall {
       const auto* alias = args_[k].alias_info();
       bring((*stack_)[base_ + k], alias && alias->isWrite());
     }
+    for (const Tensor& t : written_on_host_) expect_same_device(torch_device(index_), t);
     index_ = or_current(index_);
     op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack_);
     for (Moved& m : moved_)
@@ -122,10 +123,12 @@ class HostCall {
   };
 
   Tensor bring(const Tensor& t, bool write) {
-    if (!t.defined() || !t.is_privateuseone()) return t;
-    TORCH_CHECK(index_ < 0 || index_ == t.device().index(),
-                "Expected all tensors to be on the same device, but found at least two devices, ",
-                torch_device(index_), " and ", t.device(), "!");
+    if (!t.defined()) return t;
+    if (!t.is_privateuseone()) {
+      if (write && t.is_cpu()) written_on_host_.push_back(t);
+      return t;
+    }
+    if (index_ >= 0) expect_same_device(torch_device(index_), t);
     index_ = t.device().index();
     if (t.layout() != c10::kStrided) return t.cpu();
     const bool shared = device_at(index_).host_mapped && !t._is_zerotensor() && buffer_of(t);
@@ -191,6 +194,7 @@ class HostCall {
   size_t base_;
   std::vector<c10::IValue> original_;
   std::vector<Moved> moved_;
+  std::vector<Tensor> written_on_host_;
   c10::DeviceIndex index_ = -1;
 };
 }  // namespace

@@ -9,9 +9,9 @@
 #include <mutex>
 
 namespace dovetail_torch {
-namespace {
 void release(void* buffer) { dvr_release(static_cast<dvr_buffer*>(buffer)); }
 
+namespace {
 struct Allocator final : c10::DeviceAllocator {
   c10::DataPtr allocate(size_t bytes) override {
     const c10::DeviceIndex i = current_device();
@@ -101,6 +101,34 @@ c10::DataPtr data_ptr(dvr_buffer* buffer, void* data, c10::DeviceIndex index) {
   return {data, buffer, &release, torch_device(index)};
 }
 
+namespace {
+// The runtime does not know what else works with adopted memory: nothing may, from its last use on.
+void release_adopted(void* buffer) {
+  if (dvr_host_access(static_cast<dvr_buffer*>(buffer), 1) != DVR_OK)
+    TORCH_WARN("dovetail: the work with adopted memory has failed");
+  release(buffer);
+}
+}  // namespace
+
+dvr_buffer* adopted_buffer_of(const c10::Storage& s) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const c10::DataPtr& p = s.data_ptr();
+  if (p.get_deleter() == &release || p.get_deleter() == &release_adopted)
+    return static_cast<dvr_buffer*>(p.get_context());
+  if (!p.get()) return nullptr;
+  const c10::DeviceIndex index = s.device().index();
+  dvr_device* const device = device_at(index).handle;
+  check(dvr_synchronize(device));  // its owner's work
+  auto owner = std::make_unique<c10::DataPtr>();
+  dvr_buffer* buffer = nullptr;
+  const auto drop = [](void* o) { delete static_cast<c10::DataPtr*>(o); };
+  check(dvr_adopt(device, p.get(), drop, owner.get(), &buffer));
+  c10::StorageImpl* const impl = s.unsafeGetStorageImpl();
+  *owner.release() = impl->set_data_ptr({p.get(), buffer, &release_adopted, torch_device(index)});
+  return buffer;
+}
+
 bool describe(const at::Tensor& t, dvr_tensor& to) {
   to.view.data = const_cast<void*>(t.const_data_ptr());
   to.view.ndim = int32_t(t.dim());
@@ -113,7 +141,7 @@ bool describe(const at::Tensor& t, dvr_tensor& to) {
 
 void describe_bytes(const c10::Storage& s, int64_t& size, dvr_tensor& to) {
   to.view = {const_cast<void*>(s.data()), {}, 1, {DVT_UINT, 8, 1}, &size, nullptr, 0};
-  to.buffer = static_cast<dvr_buffer*>(s.data_ptr().get_context());
+  to.buffer = buffer_of(s);
 }
 
 at::Tensor wrap(const dvr_tensor& result, c10::DeviceIndex index) {

@@ -40,6 +40,7 @@ class OnDevice {
 
 // ---- errors
 [[noreturn]] void raise(dvr_status status);
+[[noreturn]] void raise_interrupt();  // KeyboardInterrupt
 inline void check(dvr_status status) {
   if (status != DVR_OK) [[unlikely]]
     raise(status);
@@ -56,9 +57,15 @@ at::ScalarType from_dl(DLDataType from);
 // ---- memory
 c10::Allocator* allocator();
 dvr_stream* to_runtime(const c10::Stream& stream);
-inline dvr_buffer* buffer_of(const at::Tensor& t) {
-  return static_cast<dvr_buffer*>(t.storage().data_ptr().get_context());
+// The buffer of a storage; nullptr: it has no memory. Memory of the device that came as a bare pointer, as
+// at::from_blob() and DLPack capsules of torch bring it, is adopted first.
+void release(void* buffer);
+dvr_buffer* adopted_buffer_of(const c10::Storage& s);
+inline dvr_buffer* buffer_of(const c10::Storage& s) {
+  const c10::DataPtr& p = s.data_ptr();
+  return p.get_deleter() == &release ? static_cast<dvr_buffer*>(p.get_context()) : adopted_buffer_of(s);
 }
+inline dvr_buffer* buffer_of(const at::Tensor& t) { return buffer_of(t.storage()); }
 c10::DataPtr data_ptr(dvr_buffer* buffer, void* data, c10::DeviceIndex index);
 // The tensor as the runtime takes it; its sizes and strides point into `t`. False: not a dtype of the runtime.
 bool describe(const at::Tensor& t, dvr_tensor& to);

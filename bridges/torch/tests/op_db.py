@@ -12,7 +12,7 @@ import warnings
 import dovetail_torch
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 # Their values are drawn at random, by generators that differ from torch's on the CPU, or are not set at all.
 RANDOM = {
@@ -114,6 +114,50 @@ def check_gradients(info, device, n_samples=3, tolerance=1e-3) -> str:
         except Exception as error:
             return f"{type(error).__name__}: {str(error).strip()[:200]}"
     return ""
+
+
+def difference_quotients(info, device, n_samples=2, most_elements=200) -> str:
+    """What torch's gradcheck finds in float64, where it finds nothing on the CPU; "" where nothing is wrong."""
+    for _, sample in zip(
+        range(n_samples), info.sample_inputs("cpu", torch.float64, requires_grad=True), strict=False
+    ):
+        if draws(info, sample):
+            continue
+        try:
+            if not gradcheck(info, sample, "cpu", most_elements):
+                continue
+        except Exception:
+            continue  # torch's CPU has no gradient for this sample, or a wrong one
+        try:
+            gradcheck(info, sample, device, most_elements)
+        except Exception as error:
+            return f"{type(error).__name__}: {str(error).strip()[:200]}"
+    return ""
+
+
+def gradcheck(info, sample, device, most_elements) -> bool:
+    """False: the sample has no gradient, or more elements. Raises GradcheckError where the gradient is wrong."""
+
+    def moved(x):
+        if isinstance(x, torch.Tensor):
+            return x.detach().to(device).requires_grad_(x.requires_grad)
+        return on_device(x, device)
+
+    leaves, spec = tree_flatten(tree_map(moved, (sample.input, sample.args, sample.kwargs)))
+    places = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor) and x.requires_grad]
+
+    def run(*operands):
+        now = list(leaves)
+        for i, x in zip(places, operands, strict=True):
+            now[i] = x
+        x, args, kwargs = tree_unflatten(now, spec)
+        results = tree_leaves(info(x, *args, **kwargs))
+        return tuple(r for r in results if isinstance(r, torch.Tensor) and r.requires_grad)
+
+    operands = [leaves[i] for i in places]
+    if not 0 < sum(x.numel() for x in operands) <= most_elements or not run(*operands):
+        return False
+    return torch.autograd.gradcheck(run, operands, fast_mode=True, check_undefined_grad=False, nondet_tol=1e-10)
 
 
 def check(info, device, dtype=torch.float32, n_samples=5) -> Result:

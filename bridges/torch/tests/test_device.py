@@ -35,8 +35,28 @@ def test_accelerator():
     with torch.dovetail.device(SIM):
         assert torch.zeros(2, device="dovetail").device == SIM
     assert torch.dovetail.current_device() == 0
-    with pytest.raises(RuntimeError, match="there is no device 5"):
-        torch.empty(1, device="dovetail:5")
+
+
+def test_errors_name_the_devices():
+    expected = r"there is no device dovetail:5: expected one of dovetail:0 \(cpu:0\), dovetail:1 \(sim:0\)"
+    for call in (
+        lambda: torch.empty(1, device="dovetail:5"),
+        lambda: torch.ones(2).to("dovetail:5"),
+        lambda: torch.Generator("dovetail:5"),
+        lambda: torch.Stream("dovetail:5"),
+        lambda: torch.accelerator.set_device_index(5),
+        lambda: torch.dovetail.set_device(5),
+        lambda: torch.dovetail.get_device_name(5),
+        lambda: torch.dovetail.get_rng_state(5),
+        lambda: torch.dovetail.memory_allocated(5),
+        lambda: torch.dovetail.synchronize(5),
+    ):
+        with pytest.raises(RuntimeError, match=expected):
+            call()
+    with pytest.raises(RuntimeError, match="there is no device dovetail:-2"):
+        torch.dovetail.get_device_name(-2)
+    with pytest.raises(ValueError, match="expected a dovetail device"):
+        torch.dovetail.get_device_name("cpu")
 
 
 def test_default_device_and_factories(device):

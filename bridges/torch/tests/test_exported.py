@@ -97,6 +97,15 @@ def test_sizes_keep_their_range():
             program(dt.ones((n, 4)))
 
 
+def test_a_smallest_size_of_two_is_none():
+    """torch.export writes the same range for Dim(min=2) and for Dim.AUTO, and its own module runs smaller sizes."""
+    for rows in (torch.export.Dim("rows", min=2), torch.export.Dim.AUTO):
+        model = exported(Of(lambda x: x * 2), torch.randn(6, 4), dynamic_shapes=(({0: rows},),))
+        program = from_exported(model)
+        for n in (0, 1, 2):
+            assert program(dt.ones((n, 4))).shape == model.module()(torch.ones(n, 4)).shape == (n, 4)
+
+
 def test_sizes_that_follow_from_others():
     n = torch.export.Dim("n", min=2, max=50)
     x, y = torch.randn(3, 4), torch.randn(6)

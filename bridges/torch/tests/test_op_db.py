@@ -61,6 +61,22 @@ def test_gradients(device):
     assert not wrong, "\n".join(f"{name}: {error}" for name, error in wrong.items())
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(N_PARTS))
+def test_gradients_are_those_of_difference_quotients(device, part):
+    torch.set_num_threads(1)
+    wrong = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for info in op_db.infos(torch.float64)[part::N_PARTS]:
+            name = op_db.name_of(info)
+            if not info.supports_autograd or name in expected_failures():
+                continue
+            if error := op_db.difference_quotients(info, device):
+                wrong[name] = error
+    assert not wrong, "\n".join(f"{name}: {error}" for name, error in wrong.items())
+
+
 TIES = {"argsort", "kthvalue", "sort", "topk"}  # of equal elements torch may name any
 STATISTICS = {"native_batch_norm", "_native_batch_norm_legit"}  # are float32, as on GPUs
 CANCELLING = {

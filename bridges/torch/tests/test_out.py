@@ -107,3 +107,29 @@ def test_numbers_keep_the_precision_of_the_tensor(device):
     )
     half = torch.tensor([1.0, 2.0, -3.0], dtype=torch.float16)
     assert torch.allclose(torch.sinc(half.to(device)).cpu(), torch.sinc(half), atol=1e-6)
+
+
+ON_ANOTHER_DEVICE = [
+    lambda x, out: torch.add(x, x, out=out()),
+    lambda x, out: torch.exp(x, out=out()),
+    lambda x, out: torch.mm(x, x, out=out()),
+    lambda x, out: torch.lgamma(x, out=out()),  # by torch's kernel for the CPU
+    lambda x, out: torch.where(x > 0, x, x, out=out()),
+    lambda x, out: torch.cat([x, x], out=out()),
+    lambda x, out: torch.any(x, 1, out=out().bool()),
+    lambda x, out: torch.kthvalue(x, 2, out=(out(), out().long())),
+    lambda x, out: torch.complex(x, x, out=out().to(torch.complex64)),
+    lambda x, out: torch.logit(x, out=out()),
+    lambda x, out: torch.gather(x, 0, x.new_zeros(3, 3, dtype=torch.int64), out=out()),
+    lambda x, out: out().add_(x),
+    lambda x, out: out().lgamma_().add_(x),
+]
+
+
+@pytest.mark.parametrize("call", ON_ANOTHER_DEVICE)
+def test_out_on_another_device_is_refused(device, call):
+    x = normal(3, 3).abs().to(device)
+    other = torch.device("dovetail", 1 - device.index)
+    for place in ("cpu", other):
+        with pytest.raises(RuntimeError, match="same device"):
+            call(x, lambda place=place: torch.zeros(3, 3, device=place))

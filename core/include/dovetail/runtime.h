@@ -39,7 +39,8 @@ enum {
   DVR_MEMORY,          /* no memory is left on the device or the host */
   DVR_NOT_IMPLEMENTED, /* the device has no kernel for the call */
   DVR_DEVICE_LOST,     /* the device failed: dvr_device_reset, or end the process */
-  DVR_RUNTIME          /* all other errors */
+  DVR_RUNTIME,         /* all other errors */
+  DVR_INTERRUPTED      /* Ctrl-C ended a wait; Python's KeyboardInterrupt */
 };
 typedef struct {
   uint32_t struct_size;

@@ -197,10 +197,15 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
     """An array of any object with __dlpack__, which shares the object's memory where it can.
 
     device: None keeps the object's own. copy: False raises BufferError where a copy would be needed, True always
-    makes one. The array never writes to shared memory; what its owner writes there shows in the array.
+    makes one. The array never writes to shared memory; what its owner writes there shows in the array. Memory of
+    Dovetail's own that another library holds, as torch.ones(2, device="dovetail"), comes by the object's method
+    __dovetail_array__(), which returns an Array or None.
     """
     from dovetail import _devices
 
+    if not isinstance(x, Array) and (share := getattr(x, "__dovetail_array__", None)) is not None:
+        shared = share()
+        x = x if shared is None else shared
     if isinstance(x, Array):
         return _as_array(x, None, device, copy)
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):

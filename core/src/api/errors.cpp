@@ -3,6 +3,7 @@
 #include <string>
 
 #include "api/api.hpp"
+#include "device/interpreter.hpp"
 
 namespace dovetail::api {
 namespace {
@@ -53,6 +54,8 @@ dvr_status keep(dvr_status kind, const char* function, const char* text, const c
 dvr_status keep_error(const char* function) noexcept {
   try {
     throw;
+  } catch (const Interrupt&) {
+    return keep(DVR_INTERRUPTED, function, "Ctrl-C interrupted the wait", "");
   } catch (const Error& e) {
     return keep(status_of(e.kind), function, e.what(), e.cure.c_str());
   } catch (const std::bad_alloc&) {

@@ -31,9 +31,16 @@ PyObject* new_object(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 int no_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
+struct KeyboardInterrupt : py::error_already_set, Interrupt {
+  explicit KeyboardInterrupt(const py::error_already_set& raised) : py::error_already_set(raised) {}
+};
+
 void check_interrupt() {
   const py::gil_scoped_acquire gil;
-  if (PyErr_CheckSignals()) throw py::error_already_set();
+  if (!PyErr_CheckSignals()) return;
+  const py::error_already_set raised;
+  if (raised.matches(PyExc_KeyboardInterrupt)) throw KeyboardInterrupt(raised);
+  throw raised;  // by a signal handler of the user
 }
 
 void lend_the_gil() {

@@ -6,6 +6,7 @@
 #include <mutex>
 
 namespace dovetail {
+struct Interrupt {};  // a base of the exception that check_interrupt throws for Ctrl-C
 struct Interpreter {
   void* (*unlock)() = [] { return static_cast<void*>(nullptr); };  // nullptr if this thread does not hold it
   void (*relock)(void*) = [](void*) {};

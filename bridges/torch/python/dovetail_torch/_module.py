@@ -1,19 +1,26 @@
 """torch.dovetail: what torch.cuda has, for the devices of Dovetail."""
 
+from typing import NamedTuple
+
 import torch
 
 from dovetail_torch import _bridge
 
 
 def _index(device=None) -> int:
+    """RuntimeError where there is no such device, ValueError for a device of another type."""
     if device is None:
         return current_device()
-    if isinstance(device, int):
-        return device
-    device = torch.device(device)
-    if device.type != "dovetail":
-        raise ValueError(f"torch.dovetail: got the device {device}, expected a dovetail device")
-    return current_device() if device.index is None else device.index
+    index = device
+    if not isinstance(device, int):
+        device = torch.device(device)
+        if device.type != "dovetail":
+            raise ValueError(f"torch.dovetail: got the device {device}, expected a dovetail device")
+        index = current_device() if device.index is None else device.index
+    if not 0 <= index < len(_bridge.names):
+        names = ", ".join(f"dovetail:{i} ({name})" for i, name in enumerate(_bridge.names))
+        raise RuntimeError(f"there is no device dovetail:{index}: expected one of {names}")
+    return index
 
 
 def is_available() -> bool:
@@ -42,12 +49,23 @@ def current_device() -> int:
 
 
 def set_device(device) -> None:
-    torch._C._accelerator_setDeviceIndex(_index(device))
+    """-1 leaves the current device as it is, as for torch.cuda."""
+    if device != -1:
+        torch._C._accelerator_setDeviceIndex(_index(device))
 
 
 def get_device_name(device=None) -> str:
     """Dovetail's name of the device: "sim:0"."""
     return _bridge.names[_index(device)]
+
+
+class DeviceProperties(NamedTuple):
+    name: str  # Dovetail's
+    total_memory: int  # bytes
+
+
+def get_device_properties(device=None) -> DeviceProperties:
+    return DeviceProperties(get_device_name(device), mem_get_info(device)[1])
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
@@ -63,10 +81,10 @@ def synchronize(device=None) -> None:
 
 
 class device:
-    """A context in which the device is the current one."""
+    """A context in which the device is the current one; -1: the one that is."""
 
     def __init__(self, device):
-        self.index = _index(device)
+        self.index = device if device == -1 else _index(device)
 
     def __enter__(self):
         self.before = current_device()
@@ -113,6 +131,11 @@ def memory_reserved(device=None) -> int:
 
 def reset_peak_memory_stats(device=None) -> None:
     torch.accelerator.reset_peak_memory_stats(_index(device))
+
+
+def mem_get_info(device=None) -> tuple[int, int]:
+    """The free and all bytes of the device's memory."""
+    return torch.accelerator.get_memory_info(_index(device))
 
 
 def empty_cache() -> None:

@@ -79,7 +79,7 @@ template <class Aten, Name name>
 Tensor& add_out(const Tensor& a, const Tensor& b, const Scalar& alpha, Tensor& out) {
   const auto as = at::result_type(a, b);
   if (as == at::kBool) return fall_back<Aten>(a, b, alpha, out);
-  const Tensor scaled = is_one(alpha) ? b : b.to(as) * alpha;
+  const Tensor scaled = is_one(alpha) ? b : unwrapped(b).to(as) * alpha;
   return binary_into(op<name>(), a, scaled, as, out) ? out : fall_back<Aten>(a, b, alpha, out);
 }
 Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& alpha) { return b.sub(a, alpha); }

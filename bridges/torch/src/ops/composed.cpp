@@ -194,11 +194,11 @@ Tensor product_with_log(const Tensor& x, const Tensor& y, const Tensor& log) {
   return select_by(y.isnan(), log, select_by(x.eq(0), log.new_zeros({}), x * log));
 }
 Tensor& xlogy_out(const Tensor& x, const Tensor& y, Tensor& out) {
-  return is_real_float(out) ? store(product_with_log(x, y, y.to(out.scalar_type()).log()), out)
+  return is_real_float(out) ? store(product_with_log(x, y, unwrapped(y).to(out.scalar_type()).log()), out)
                             : fall_back<aten::xlogy_OutTensor>(x, y, out);
 }
 Tensor& xlog1py_out(const Tensor& x, const Tensor& y, Tensor& out) {
-  return is_real_float(out) ? store(product_with_log(x, y, y.to(out.scalar_type()).log1p()), out)
+  return is_real_float(out) ? store(product_with_log(x, y, unwrapped(y).to(out.scalar_type()).log1p()), out)
                             : fall_back<aten::special_xlog1py_out>(x, y, out);
 }
 Tensor& pow_of_number_out(const Scalar& a, const Tensor& b, Tensor& out) {

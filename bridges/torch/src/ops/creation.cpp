@@ -148,5 +148,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::flip>(m, &flip);
   implement<aten::roll>(m, &roll);
   implement<aten::embedding>(m, &embedding);
+  // torch has a kernel for its own devices alone, and no other way to make them.
+  for (const char* name : {"kaiser_window", "kaiser_window.periodic", "kaiser_window.beta"})
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&fall_back_boxed>());
 }
 }  // namespace dovetail_torch

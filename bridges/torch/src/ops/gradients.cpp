@@ -30,19 +30,19 @@ namespace aten = at::_ops;
 bool plain(const Tensor& grad, const Tensor& x) {
   return is_real_float(x) && grad.scalar_type() == x.scalar_type();
 }
-// grad where the mask is true, else 0.
+// 0 where the mask is true, else grad: also at NaN, where comparisons are false.
 bool masked(const Tensor& grad, const Tensor& mask, const Tensor& out) {
-  return Call(op<"where">()).in(mask).in(grad).number(Scalar(0)).into(out);
+  return Call(op<"where">()).in(mask).number(Scalar(0)).in(grad).into(out);
 }
 
 Tensor& threshold_backward_out(const Tensor& grad, const Tensor& x, const Scalar& threshold, Tensor& out) {
-  if (plain(grad, x) && masked(grad, x.gt(threshold), out)) return out;
+  if (plain(grad, x) && masked(grad, x.le(threshold), out)) return out;
   return fall_back<aten::threshold_backward_grad_input>(grad, x, threshold, out);
 }
 Tensor& hardtanh_backward_out(const Tensor& grad, const Tensor& x, const Scalar& low, const Scalar& high,
                               Tensor& out) {
   fit(out, x.sizes());
-  if (plain(grad, x) && masked(grad, x.gt(low).logical_and(x.lt(high)), out)) return out;
+  if (plain(grad, x) && masked(grad, x.le(low).logical_or(x.ge(high)), out)) return out;
   return fall_back<aten::hardtanh_backward_grad_input>(grad, x, low, high, out);
 }
 Tensor hardtanh_backward(const Tensor& grad, const Tensor& x, const Scalar& low, const Scalar& high) {
@@ -51,7 +51,7 @@ Tensor hardtanh_backward(const Tensor& grad, const Tensor& x, const Scalar& low,
 }
 template <class Aten>
 Tensor& shrink_backward_out(const Tensor& grad, const Tensor& x, const Scalar& lambda, Tensor& out) {
-  if (plain(grad, x) && masked(grad, x.abs().gt(lambda).logical_or(x.isnan()), out)) return out;
+  if (plain(grad, x) && masked(grad, x.abs().le(lambda), out)) return out;
   return fall_back<Aten>(grad, x, lambda, out);
 }
 Tensor& leaky_relu_backward_out(const Tensor& grad, const Tensor& x, const Scalar& slope, bool is_result,
@@ -65,11 +65,10 @@ Tensor& elu_backward_out(const Tensor& grad, const Scalar& alpha, const Scalar& 
     return fall_back<aten::elu_backward_grad_input>(grad, alpha, scale, input_scale, is_result, x, out);
   const double a = alpha.toDouble() * scale.toDouble(), k = input_scale.toDouble();
   const Tensor negative = is_result ? (x + a) * k : (x * k).exp() * (a * k);
-  return out.copy_(select_by((x.gt(0)), grad * scale, grad * negative));
+  return out.copy_(select_by(x.le(0), grad * negative, grad * scale));
 }
-Tensor hardsigmoid_slope(const Tensor& x) { return x.gt(-3).logical_and(x.lt(3)); }
 Tensor& hardsigmoid_backward_out(const Tensor& grad, const Tensor& x, Tensor& out) {
-  if (plain(grad, x) && masked(grad * (1. / 6), hardsigmoid_slope(x), out)) return out;
+  if (plain(grad, x) && masked(grad * (1. / 6), x.gt(-3).logical_and(x.lt(3)).logical_not(), out)) return out;
   return fall_back<aten::hardsigmoid_backward_grad_input>(grad, x, out);
 }
 Tensor hardswish_backward(const Tensor& grad, const Tensor& x) {

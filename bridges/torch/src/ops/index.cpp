@@ -22,6 +22,8 @@
 #include <ATen/ops/topk_ops.h>
 #include <ATen/ops/zeros.h>
 
+#include <limits>
+
 #include "call.hpp"
 
 namespace dovetail_torch {
@@ -346,19 +348,47 @@ std::tuple<Tensor, Tensor, Tensor> unique2(const Tensor& x, bool sorted, bool in
 }
 
 // ---- order
+// Integers in the order of the floats, NaN above inf, zeros of both signs equal.
+Tensor order_key(const Tensor& x) {
+  const auto of = [&](at::ScalarType integer, int64_t least) {
+    const Tensor bits = x.resolve_neg().contiguous().view(integer);
+    return select_by(bits.lt(0), bits.neg().add(least), bits).masked_fill_(x.isnan(), ~least);
+  };
+  if (x.element_size() == 8) return of(at::kLong, std::numeric_limits<int64_t>::min());
+  if (x.element_size() == 4) return of(at::kInt, std::numeric_limits<int32_t>::min());
+  return of(at::kShort, std::numeric_limits<int16_t>::min());
+}
+// torch has NaN as the largest value, Dovetail as the last one in both orders.
+Tensor keys_of(const Tensor& x, bool descending) {
+  return descending && is_real_float(x) && x.element_size() > 1 ? order_key(x) : x;
+}
 std::tuple<Tensor&, Tensor&> topk_out(const Tensor& x, int64_t k, int64_t dim, bool largest, bool sorted,
                                       Tensor& values, Tensor& indices) {
   const char* const mode = largest ? "largest" : "smallest";
-  if (x.dim() && k && x.numel() &&
-      Call(op<"top_k">()).in(x).set("k", k).set("axis", axis_of(x, dim)).set("mode", mode).into(values, indices))
-    return {values, indices};
+  if (x.dim() && k && x.numel()) {
+    const int64_t axis = axis_of(x, dim);
+    const Tensor keys = keys_of(x, largest);
+    Call call(op<"top_k">());
+    call.in(keys).set("k", k).set("axis", axis).set("mode", mode);
+    if (keys.is_same(x)) {
+      if (call.into(values, indices)) return {values, indices};
+    } else if (Tensor found = empty(values.sizes(), keys.scalar_type(), x.device().index());
+               call.into(found, indices) &&
+               Call(op<"take_along_axis">()).in(x).in(indices).set("axis", axis).into(values)) {
+      return {values, indices};
+    }
+  }
   return fall_back<aten::topk_values>(x, k, dim, largest, sorted, values, indices);
 }
 std::tuple<Tensor&, Tensor&> sort_out(const Tensor& x, std::optional<bool> stable, int64_t dim, bool descending,
                                       Tensor& values, Tensor& indices) {
   Tensor order;
   if (x.dim() && x.numel() &&
-      Call(op<"argsort">()).in(x).set("axis", axis_of(x, dim)).set("descending", descending).make(order) &&
+      Call(op<"argsort">())
+          .in(keys_of(x, descending))
+          .set("axis", axis_of(x, dim))
+          .set("descending", descending)
+          .make(order) &&
       Call(op<"take_along_axis">()).in(x).in(order).set("axis", axis_of(x, dim)).into(values)) {
     store(order, indices);
     return {values, indices};

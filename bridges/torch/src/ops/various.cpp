@@ -39,9 +39,7 @@ namespace {
 namespace aten = at::_ops;
 
 bool equal(const Tensor& a, const Tensor& b) {
-  TORCH_CHECK(a.device() == b.device(),
-              "Expected all tensors to be on the same device, but found at least two devices, ", a.device(),
-              " and ", b.device(), "!");
+  expect_same_device(a.device(), b);
   TORCH_CHECK(a.scalar_type() == b.scalar_type(), "Expected object of data type ", a.scalar_type(),
               " but got data type ", b.scalar_type());
   return a.sizes() == b.sizes() && (!a.numel() || a.eq(b).all().item().toBool());
@@ -60,6 +58,7 @@ Tensor trace(const Tensor& x) {
 
 // ---- complex numbers from real ones
 Tensor& complex_out(const Tensor& real, const Tensor& imaginary, Tensor& out) {
+  expect_same_device(real.device(), out);
   fit(out, at::infer_size(real.sizes(), imaginary.sizes()));
   const Tensor parts = at::native::view_as_real(out);
   parts.select(-1, 0).copy_(real);
@@ -186,11 +185,7 @@ std::tuple<Tensor&, Tensor&> kthvalue_out(const Tensor& x, int64_t k, int64_t di
   const auto [sorted, order] = x.sort(dim);
   const Tensor v = sorted.narrow(dim, k - 1, 1), i = order.narrow(dim, k - 1, 1);
   const Tensor value = keep ? v : v.squeeze(dim), index = keep ? i : i.squeeze(dim);
-  fit(values, value.sizes());
-  fit(indices, index.sizes());
-  values.copy_(value);
-  indices.copy_(index);
-  return {values, indices};
+  return {store(value, values), store(index, indices)};
 }
 Tensor& isin_out(const Tensor& x, const Tensor& among, bool unique, bool invert, Tensor& out) {
   constexpr int64_t kPairs = 1 << 20;  // each is compared: more would need a sort

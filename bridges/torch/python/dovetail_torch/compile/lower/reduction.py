@@ -140,7 +140,17 @@ def running_smallest(call: Call, x: Any, dim: int) -> Any:
 @lower("topk")
 def top_k(call: Call, x: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     _expect_axes(x)
-    return dt.top_k(x, k, axis=axis_of(dim, x.ndim), mode="largest" if largest else "smallest")
+    axis, mode = axis_of(dim, x.ndim), "largest" if largest else "smallest"
+    values, indices = dt.top_k(x, k, axis=axis, mode=mode)
+    if not largest or not _has_nan(x):
+        return values, indices
+    is_nan = dt.isnan(x)  # torch has NaN as the largest value, Dovetail as the last one in both orders
+    missing = dt.top_k(is_nan, k, axis=axis)[1]
+    n = dt.sum(dt.astype(is_nan, "int64"), axis=axis, keepdims=True)
+    place = dt.reshape(dt.arange(k, device=x.device), [k if i == axis else 1 for i in range(x.ndim)])
+    place = dt.where(place < n, place, place + k - n)
+    indices = dt.take_along_axis(dt.concat([missing, indices], axis=axis), place, axis=axis)
+    return dt.take_along_axis(x, indices, axis=axis), indices
 
 
 @lower("sort")
@@ -152,14 +162,23 @@ def sort(call: Call, x: Any, dim: int = -1, descending: bool = False) -> Any:
 def stable_sort(call: Call, x: Any, *, stable: Any = True, dim: int = -1, descending: bool = False) -> Any:
     _expect_axes(x)
     axis = axis_of(dim, x.ndim)
-    order = dt.argsort(x, axis=axis, descending=descending)
+    order = argsort(call, x, dim=dim, descending=descending)
     return dt.take_along_axis(x, order, axis=axis), order
 
 
 @lower("argsort", "argsort.stable")
 def argsort(call: Call, x: Any, *, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
     _expect_axes(x)
-    return dt.argsort(x, axis=axis_of(dim, x.ndim), descending=descending)
+    axis = axis_of(dim, x.ndim)
+    order = dt.argsort(x, axis=axis, descending=descending)
+    if not descending or not _has_nan(x):
+        return order
+    is_nan = dt.take_along_axis(dt.isnan(x), order, axis=axis)  # torch has NaN first
+    return dt.take_along_axis(order, dt.argsort(is_nan, axis=axis, descending=True), axis=axis)
+
+
+def _has_nan(x: Any) -> bool:
+    return dt.isdtype(x.dtype, "real floating") and x.dtype.itemsize > 1
 
 
 def _expect_axes(x: Any) -> None:
