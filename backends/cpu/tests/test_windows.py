@@ -97,7 +97,7 @@ def test_conv1d(cpu, dtype):
 
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], **names)
 def test_pools(cpu, dtype):
-    for shape in ((2, 3, 9, 8), (2, 3, 40)):
+    for shape in ((2, 3, 9, 8), (1, 2, 7, 149), (2, 3, 40)):  # 149: more than two vectors of int8, and a rest
         n = len(shape) - 2
         x = draw(shape, dtype)
         for kernel, stride, padding, dilation in [
@@ -124,11 +124,18 @@ def test_pools(cpu, dtype):
                 assert_close(got, total / count, 2, scale / count)
 
 
-def test_nan_wins_in_a_pool(cpu):
-    x = draw((1, 1, 6, 6), "f4")
-    x[0, 0, 2, 3] = np.nan
-    got = cpu.run("max_pool2d", x, out="f4", shape=(1, 1, 3, 3), attrs=[(2, 2), (2, 2), (0, 0), (1, 1)])
-    assert np.isnan(got).sum() == 1 and np.isnan(got[0, 0, 1, 1])
+@pytest.mark.parametrize("dtype", FLOATS, **names)
+@pytest.mark.parametrize("width", [6, 75])
+def test_nan_wins_in_a_pool(cpu, width, dtype):
+    """In every place of a window, before and after larger numbers."""
+    x = draw((1, 1, 6, width), dtype)
+    x[0, 0, 2, 3] = x[0, 0, 5, 0] = x[0, 0, 1, width - 2] = np.nan
+    for stride in (1, 2):
+        how = [(3, 3), (stride, stride), (1, 1), (1, 1)]
+        want = windows(x.astype(np.float64), *how, -np.inf).max((4, 5))
+        assert 0 < np.isnan(want).sum() < want.size
+        got = cpu.run("max_pool2d", x, out=dtype, shape=want.shape, attrs=how)
+        np.testing.assert_array_equal(got.astype(np.float64), want)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, **names)
