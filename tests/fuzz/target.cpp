@@ -34,11 +34,14 @@ std::string read_file(const std::string& path) {
 }
 
 // Of decompositions that hold for several dtypes, the programs of float32.
-std::string with_one_dtype(std::string text) {
-  const std::string any = R"("dtype":"*")", one = R"("dtype":"float32")";
-  for (size_t at = 0; (at = text.find(any, at)) != std::string::npos; at += one.size())
-    text.replace(at, any.size(), one);
-  return text;
+std::string with_one_dtype(const std::string& text) {
+  static constexpr std::string_view any = R"("dtype":"*")", one = R"("dtype":"float32")";
+  std::string made;
+  made.reserve(text.size() * 2);
+  size_t from = 0;
+  for (size_t at; (at = text.find(any, from)) != std::string::npos; from = at + any.size())
+    made.append(text, from, at - from).append(one);
+  return made.append(text, from);
 }
 
 // "f32.2,i64;..." as decomposition_pattern writes the operands; "*" is float32, as above.
@@ -163,7 +166,7 @@ std::shared_ptr<const Program> read_as_file(const std::string& text, const std::
   size = std::min<uint64_t>(size, 1 << 16) + (below(rng, 30) ? 0 : below(rng, 9));
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(&length), sizeof length)
-      << written << std::string(size, char(below(rng, 3)));
+      << written << std::string(size, char(below(rng, 20) ? below(rng, 2) : 2));  // 2 is no bool
   file.close();
   auto program = load_program(path);
   if (below(rng, 10) == 0) verify_program_file(path);
