@@ -83,13 +83,17 @@ def _content(dist: Any) -> str:
 
 
 def _identity(dist: Any) -> tuple[str, str, Failure | None]:
-    """The wheel's name and version. Without readable metadata both come from the folder's name, with a Failure."""
+    """The wheel's name and version. Without readable metadata both come from the folder's name, with a Failure.
+
+    dist.metadata would import the parser of emails, which takes longer than all else here.
+    """
     try:
-        name, version = dist.metadata["Name"], dist.metadata["Version"]
-    except Exception:  # depends on the version of importlib_metadata
-        name = version = None
-    if name and version:
-        return name, version, None
+        header = (dist.read_text("METADATA") or dist.read_text("PKG-INFO") or "").partition("\n\n")[0]
+    except (OSError, UnicodeError):
+        header = ""
+    fields = dict(re.findall(r"^(Name|Version):[ \t]*(\S+)", header, re.MULTILINE))
+    if len(fields) == 2:
+        return fields["Name"], fields["Version"], None
     folder = _folder(dist)
     guess, _, version = folder.removesuffix(".dist-info").partition("-")
     name = guess.replace("_", "-")

@@ -89,6 +89,33 @@ def test_softmax_of_infinity_is_nan_there(device, no_fallback):
 
 
 # ---- numbers keep their precision
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.bool, torch.uint8, torch.int16, torch.int64, torch.complex64])
+def test_fills_convert_as_torch_does(device, dtype, no_fallback):
+    def result(x, value):
+        try:
+            return x.fill_(value)
+        except RuntimeError as error:
+            return str(error)
+
+    for value in (True, 3, -1, 2.75, 300, 1e300, 2**62, INF, 1 + 2j):
+        got, expected = (
+            result(torch.zeros(5, dtype=dtype, device=device)[::2], value),
+            result(torch.zeros(5, dtype=dtype)[::2], value),
+        )
+        if isinstance(expected, str):
+            assert isinstance(got, str) and got.splitlines()[0] == expected.splitlines()[0]
+        else:
+            equal(got, expected)
+
+
+def test_first_powers_are_copies(device):
+    x = torch.tensor([1.5, NAN, INF, -0.0])
+    equal(x.to(device).pow(1), x)
+    assert torch.arange(3, device=device).pow(1.0).tolist() == [0, 1, 2]
+    out = torch.empty(4, dtype=torch.float64, device=device)
+    equal(torch.pow(x.to(device), 1, out=out), x.double())
+
+
 def test_python_numbers_are_not_rounded(device):
     x = torch.tensor([0.0, 1.1, 2.5, NAN, INF], dtype=torch.float64)
     for f in (

@@ -43,7 +43,6 @@
 namespace dovetail_torch {
 namespace {
 namespace aten = at::_ops;
-constexpr c10::DispatchKeySet kStructured(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
 
 // ---- the hottest calls without torch's inference: equal floats in row-major order
 bool is_plain(const Tensor& a, const Tensor& b) {
@@ -89,6 +88,7 @@ Tensor rsub_scalar(const Tensor& a, const Scalar& b, const Scalar& alpha) {
 
 Tensor& pow_scalar_out(const Tensor& a, const Scalar& b, Tensor& out) {
   const auto as = at::result_type(a, b);
+  if (is_one(b) && as == a.scalar_type() && as == out.scalar_type()) return out.copy_(a);
   if (!b.isComplex() && b.toDouble() == 2 && Call(op<"square">()).in(a, as).into(out)) return out;
   return Call(op<"pow">()).in(a, as).number(b).into(out) ? out : fall_back<aten::pow_Tensor_Scalar_out>(a, b, out);
 }
@@ -138,12 +138,29 @@ Tensor& clamp_max_out(const Tensor& x, const Scalar& high, Tensor& out) {
   return fall_back<aten::clamp_max_out>(x, high, out);
 }
 
+// Writes the number as torch's kernel of fill_ converts it, and raises as that does.
+bool put_number(const Scalar& value, at::ScalarType dtype, void* to) {
+#define DOVETAIL_NUMBER(T, name) \
+  case at::ScalarType::name: *static_cast<T*>(to) = value.to<T>(); return true;
+  switch (dtype) {
+    AT_FORALL_SCALAR_TYPES_AND3(Bool, Half, BFloat16, DOVETAIL_NUMBER)
+    AT_FORALL_COMPLEX_TYPES(DOVETAIL_NUMBER)
+    default: return false;
+  }
+#undef DOVETAIL_NUMBER
+}
 Tensor& fill_number_(Tensor& x, const Scalar& value) {
   if (x.numel() == 0) return x;
   dvr_tensor to, from;
   if (describe(x, to) && !x.is_neg() && !x.is_conj()) {
-    const Tensor host = at::native::wrapped_scalar_tensor(value).to(x.scalar_type());  // raises as torch's own does
-    from.view = {host.mutable_data_ptr(), {}, 0, to.view.dtype, from.dims, from.dims, 0};
+    alignas(16) char number[16];
+    Tensor other;
+    void* at = number;
+    if (!put_number(value, x.scalar_type(), at)) {
+      other = at::native::wrapped_scalar_tensor(value).to(x.scalar_type());
+      at = other.mutable_data_ptr();
+    }
+    from.view = {at, {}, 0, to.view.dtype, from.dims, from.dims, 0};
     from.buffer = nullptr;
     const dvr_status status = dvr_copy(&to, &from);
     if (status == DVR_OK) return x;

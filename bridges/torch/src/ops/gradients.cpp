@@ -36,7 +36,9 @@ bool masked(const Tensor& grad, const Tensor& mask, const Tensor& out) {
 }
 
 Tensor& threshold_backward_out(const Tensor& grad, const Tensor& x, const Scalar& threshold, Tensor& out) {
-  if (plain(grad, x) && masked(grad, x.le(threshold), out)) return out;
+  Tensor low;
+  if (plain(grad, x) && Call(op<"less_equal">()).in(x).number(threshold).make(low) && masked(grad, low, out))
+    return out;
   return fall_back<aten::threshold_backward_grad_input>(grad, x, threshold, out);
 }
 Tensor& hardtanh_backward_out(const Tensor& grad, const Tensor& x, const Scalar& low, const Scalar& high,

@@ -58,6 +58,14 @@ namespace dovetail_torch {
 namespace {
 namespace aten = at::_ops;
 
+// The hottest ones without torch's inference, of floats in row-major order.
+template <class Aten, Name name>
+Tensor unary_new(const Tensor& x) {
+  Tensor r;
+  return is_real_float(x) && x.is_contiguous() && Call(op<name>()).in(x).make(r) ? r
+                                                                                 : Aten::redispatch(kStructured, x);
+}
+
 // Not structured: `out` may have another shape, and any dtype.
 Tensor& logical_not_out(const Tensor& x, Tensor& out) {
   fit(out, x.sizes());
@@ -135,6 +143,14 @@ std::tuple<Tensor, Tensor> log_sigmoid_forward(const Tensor& x) {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  implement<aten::exp>(m, &unary_new<aten::exp, "exp">);
+  implement<aten::log>(m, &unary_new<aten::log, "log">);
+  implement<aten::sqrt>(m, &unary_new<aten::sqrt, "sqrt">);
+  implement<aten::rsqrt>(m, &unary_new<aten::rsqrt, "rsqrt">);
+  implement<aten::tanh>(m, &unary_new<aten::tanh, "tanh">);
+  implement<aten::sigmoid>(m, &unary_new<aten::sigmoid, "sigmoid">);
+  implement<aten::silu>(m, &unary_new<aten::silu, "silu">);
+  implement<aten::neg>(m, &unary_new<aten::neg, "negative">);
   implement<aten::exp_out>(m, &unary<aten::exp_out, "exp">);
   implement<aten::exp2_out>(m, &unary<aten::exp2_out, "exp2">);
   implement<aten::expm1_out>(m, &unary<aten::expm1_out, "expm1">);
