@@ -117,14 +117,15 @@ def test_capsules_of_torch_come_back(device):
 
 # ---- Ctrl-C
 INTERRUPTED = """
-import _thread, threading, torch, loading
+import _thread, os, threading, torch, loading
 x = torch.ones(8, device="dovetail:1")
 y = x + 1
 threading.Timer(0.3, _thread.interrupt_main).start()
 try:
     {wait}
 except KeyboardInterrupt as error:
-    print("interrupted", isinstance(error, KeyboardInterrupt))
+    print("interrupted", isinstance(error, KeyboardInterrupt), flush=True)
+os._exit(0)  # without a wait for the device
 """
 
 
@@ -142,7 +143,7 @@ def test_ctrl_c_ends_a_wait(wait):
         [sys.executable, "-c", INTERRUPTED.format(wait=wait)],
         env={
             **os.environ,
-            "DOVETAIL_SIM_LATENCY_US": "2000000",
+            "DOVETAIL_SIM_LATENCY_US": "60000000",  # longer than a loaded machine takes to interrupt
             "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]),
         },
         capture_output=True,
