@@ -1,4 +1,4 @@
-"""What the tests of dovetail.compile share; they run on each device of the fixture `home`."""
+"""What the tests of compiled and recorded functions share."""
 
 from __future__ import annotations
 
@@ -16,3 +16,10 @@ def traces(f) -> int:
 
 def same(a, b):
     np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def leaves(x):
+    """What tuples, lists and dicts hold, one within another, in order."""
+    if isinstance(x, dict):
+        x = list(x.values())
+    return [leaf for part in x for leaf in leaves(part)] if isinstance(x, tuple | list) else [x]

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import dovetail as dt
 import numpy as np
 import pytest
+from compiled_calls import leaves
 from trace_events import names
 
 DEVICE = "cpu:0"  # of the test
@@ -37,10 +38,6 @@ REDUCTIONS = dt.sum, dt.mean, dt.max
 @pytest.fixture(autouse=True, params=["cpu:0", "sim:0"])
 def home(request, monkeypatch):
     monkeypatch.setitem(globals(), "DEVICE", request.param)
-
-
-def leaves(x):
-    return [leaf for part in x for leaf in leaves(part)] if isinstance(x, tuple | list) else [x]
 
 
 def same(got, expected):

@@ -6,13 +6,10 @@ from pathlib import Path
 import dovetail as dt
 import numpy as np
 import pytest
+from compiled_calls import leaves
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from networks import NETWORKS
-
-
-def leaves(x):
-    return [x] if isinstance(x, dt.Array) else [leaf for part in x for leaf in leaves(part)]
 
 
 @pytest.mark.parametrize("device", ["cpu:0", "sim:0"])

@@ -7,6 +7,7 @@ from collections import Counter
 import dovetail as dt
 import numpy as np
 import pytest
+from compiled_calls import leaves
 from dovetail import _core, _trace
 
 DEVICES = [d.name for d in dt.devices() if d.index == 0]
@@ -18,12 +19,6 @@ SEED = 20261125
 def rng():
     print("seed", SEED)
     return np.random.default_rng(SEED)
-
-
-def leaves(x):
-    if isinstance(x, dict):
-        x = list(x.values())
-    return [leaf for part in x for leaf in leaves(part)] if isinstance(x, (tuple, list)) else [x]
 
 
 def arrays(values, device):

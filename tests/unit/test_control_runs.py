@@ -8,15 +8,12 @@ import sys
 import dovetail as dt
 import numpy as np
 import pytest
+from compiled_calls import leaves
 from trace_events import names
 
 DEVICES = [d.name for d in dt.devices() if d.index == 0]
 on_devices = pytest.mark.parametrize("device", DEVICES)
 SEED = 20261125
-
-
-def leaves(x):
-    return [leaf for part in x for leaf in leaves(part)] if isinstance(x, (tuple, list)) else [x]
 
 
 INTERRUPTED = """

@@ -6,6 +6,7 @@ import operator
 import dovetail as dt
 import numpy as np
 import pytest
+from compiled_calls import leaves
 from test_indexing import KEYS, ours
 
 DEVICES = [d.name for d in dt.devices() if d.index == 0]
@@ -21,12 +22,6 @@ def draw(*shape, dtype="float32"):
 def eager(fn, *args):
     """The function's results as NumPy arrays, on copies of the arguments."""
     return [x.numpy() for x in leaves(fn(*(x.copy() if isinstance(x, dt.Array) else x for x in args)))]
-
-
-def leaves(x):
-    if isinstance(x, (tuple, list)):
-        return [leaf for part in x for leaf in leaves(part)]
-    return [x]
 
 
 def same(got, expected):
