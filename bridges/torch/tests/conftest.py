@@ -1,8 +1,10 @@
-"""Tests run on dovetail:0, the CPU device, and on dovetail:1, the simulated accelerator with memory of its own."""
+"""Tests run on dovetail:0, the CPU device, and on dovetail:1, the simulated accelerator with memory of its own.
+DOVETAIL_TORCH_TEST_DEVICE=xpu:0 makes that device dovetail:2, and the tests of one device run there alone."""
 
 import os
 
-os.environ.setdefault("DOVETAIL_TORCH_DEVICES", "cpu:0,sim:0")
+ANOTHER = os.environ.get("DOVETAIL_TORCH_TEST_DEVICE")
+os.environ["DOVETAIL_TORCH_DEVICES"] = ",".join(["cpu:0", "sim:0"] + ([ANOTHER] if ANOTHER else []))
 os.environ.setdefault("DOVETAIL_TORCH_FALLBACK", "allow")
 
 import dovetail_torch
@@ -12,7 +14,7 @@ import torch
 dovetail_torch._autoload()  # `import torch` has, where the wheel is installed
 
 
-@pytest.fixture(params=["cpu:0", "sim:0"])
+@pytest.fixture(params=[ANOTHER] if ANOTHER else ["cpu:0", "sim:0"])
 def device(request) -> torch.device:
     return dovetail_torch.device(request.param)
 

@@ -18,7 +18,7 @@ def normal(*size, seed=3):
 
 # ---- devices
 def test_names():
-    assert dovetail_torch.devices() == ["cpu:0", "sim:0"]
+    assert dovetail_torch.devices()[:2] == ["cpu:0", "sim:0"]
     assert torch.dovetail.get_device_name(SIM) == "sim:0"
     assert dovetail_torch.device("sim") == torch.device("dovetail:1")
     with pytest.raises(ValueError, match="expected one of cpu:0, sim:0"):
@@ -28,7 +28,7 @@ def test_names():
 def test_accelerator():
     assert torch.accelerator.is_available()
     assert torch.accelerator.current_accelerator().type == "dovetail"
-    assert torch.accelerator.device_count() == torch.dovetail.device_count() == 2
+    assert torch.accelerator.device_count() == torch.dovetail.device_count() == len(dovetail_torch.devices())
     torch.accelerator.set_device_index(1)
     assert torch.empty(1, device="dovetail").device == SIM
     torch.accelerator.set_device_index(0)

@@ -4,17 +4,18 @@
  *
  * RULES
  *
- * Errors    A function that can fail returns a dvr_status. DVR_OK is 0. For all other values dvr_last_error() gives
- * the message, the cure and the op; they belong to the calling thread and are valid until its next failure. No
- *           exception leaves a function, none aborts, and none writes to stdout. Where a function fails, its
- * results are untouched, unless its comment says otherwise. Threads   Any function may be called from any thread.
- * Two threads must not use one dvr_tensor at the same time. Lifetime  Devices, ops and names live as long as the
- * process. Buffers are counted: dvr_retain, dvr_release. Streams, events and generators are freed by their free
- * function, which accepts NULL. Order     Calls are asynchronous on devices with streams. They go to the calling
- * thread's current stream. The runtime orders streams that share a buffer. A fault found later (a bad index) is
- * returned by the next function that waits. Versions  Structs that grow begin with struct_size: set it to sizeof
- * before the call. dvr_tensor, dvr_attr and dvr_index never change. New functions are added at the end of a
- * section; none is removed.
+ * Errors    A function that can fail returns a dvr_status. DVR_OK is 0. For all other values dvr_last_error()
+ *           gives the message, the cure and the op; they belong to the calling thread and are valid until its next
+ *           failure. No exception leaves a function, none aborts, and none writes to stdout. Where a function
+ *           fails, its results are untouched, unless its comment says otherwise.
+ * Threads   Any function may be called from any thread. Two threads must not use one dvr_tensor at the same time.
+ * Lifetime  Devices, ops and names live as long as the process. Buffers are counted: dvr_retain, dvr_release.
+ *           Streams, events and generators are freed by their free function, which accepts NULL.
+ * Order     Calls are asynchronous on devices with streams. They go to the calling thread's current stream. The
+ *           runtime orders streams that share a buffer. A fault found later (a bad index) is returned by the next
+ *           function that waits.
+ * Versions  Structs that grow begin with struct_size: set it to sizeof before the call. dvr_tensor, dvr_attr and
+ *           dvr_index never change. New functions are added at the end of a section; none is removed.
  */
 #ifndef DOVETAIL_RUNTIME_H
 #define DOVETAIL_RUNTIME_H
