@@ -3,13 +3,16 @@ DOVETAIL_TORCH_TEST_DEVICE=xpu:0 makes that device dovetail:2, and the tests of 
 
 import os
 
-ANOTHER = os.environ.get("DOVETAIL_TORCH_TEST_DEVICE")
-os.environ["DOVETAIL_TORCH_DEVICES"] = ",".join(["cpu:0", "sim:0"] + ([ANOTHER] if ANOTHER else []))
+os.environ["DOVETAIL_TORCH_DEVICES"] = ",".join(
+    filter(None, ("cpu:0", "sim:0", os.environ.get("DOVETAIL_TORCH_TEST_DEVICE")))
+)
 os.environ.setdefault("DOVETAIL_TORCH_FALLBACK", "allow")
 
 import dovetail_torch
 import pytest
 import torch
+
+ANOTHER = os.environ.get("DOVETAIL_TORCH_TEST_DEVICE")
 
 dovetail_torch._autoload()  # `import torch` has, where the wheel is installed
 
