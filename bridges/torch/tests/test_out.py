@@ -129,7 +129,7 @@ ON_ANOTHER_DEVICE = [
 @pytest.mark.parametrize("call", ON_ANOTHER_DEVICE)
 def test_out_on_another_device_is_refused(device, call):
     x = normal(3, 3).abs().to(device)
-    other = torch.device("dovetail", 1 - device.index)
+    other = torch.device("dovetail", 0 if device.index else 1)
     for place in ("cpu", other):
         with pytest.raises(RuntimeError, match="same device"):
             call(x, lambda place=place: torch.zeros(3, 3, device=place))
