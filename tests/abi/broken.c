@@ -11,6 +11,9 @@
 #ifndef CLAIM_MAJOR
 #define CLAIM_MAJOR DVT_ABI_MAJOR
 #endif
+#ifndef CLAIM_MINOR
+#define CLAIM_MINOR DVT_ABI_MINOR
+#endif
 #ifndef CLAIM_DRAFT
 #define CLAIM_DRAFT DVT_ABI_DRAFT
 #endif
@@ -147,7 +150,15 @@ static dvt_status run(dvt_device* d, const dvt_call* c) {
 #define X10(text) text text text text text text text text text text
 #define LONG X10(X10(X10("0123456789")))
 
-static const dvt_operand operands[] = {{{DVT_FLOAT, 32, 1}, 0, 0, 0}, {{DVT_FLOAT, 32, 1}, 0, 0, 0}};
+#if defined(FAULT_row_reserved)
+enum { OPERAND_FLAGS = 0, RESERVED = 3 };
+#elif defined(FAULT_newer_row) /* of a minor version to come: members and flags that mean something there */
+enum { OPERAND_FLAGS = 128, RESERVED = 3 };
+#else
+enum { OPERAND_FLAGS = 0, RESERVED = 0 };
+#endif
+static const dvt_operand operands[] = {{{DVT_FLOAT, 32, 1}, OPERAND_FLAGS, 0, RESERVED},
+                                       {{DVT_FLOAT, 32, 1}, 0, 0, 0}};
 static const dvt_kernel row = {
 #if defined(FAULT_row_too_short)
     .struct_size = 8,
@@ -205,6 +216,7 @@ static const dvt_streams streams = {.struct_size = sizeof streams};
 static const dvt_backend backend = {
     .struct_size = sizeof backend,
     .abi_major = CLAIM_MAJOR,
+    .abi_minor = CLAIM_MINOR,
     .abi_draft = CLAIM_DRAFT,
     .name = NAME,
 #if defined(FAULT_long_version)

@@ -135,7 +135,7 @@ except RuntimeError as error:
 dovetail.load_backend(path("minimal"))
 print(dovetail.device("minimal"))
 """)
-    assert "built for draft 7 of the device protocol, this dovetail speaks draft 1; install " in out
+    assert "built for draft 7 of the device protocol, this dovetail speaks its final version 1; install " in out
     assert out.splitlines()[-1] == "minimal:0"
 
 

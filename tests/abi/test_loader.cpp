@@ -105,12 +105,13 @@ TEST(libraries_that_a_plugin_needs) {
 }
 
 TEST(plugins_of_other_versions) {
-  REFUSES("other_draft", "built for draft 7 of the device protocol, this dovetail speaks draft 1",
+  REFUSES("other_draft", "built for draft 7 of the device protocol, this dovetail speaks its final version 1",
           "install the dovetail-other_draft");
   REFUSES("other_draft", "", kMatch);
   REFUSES("other_major", "built for version 2 of the device protocol, this dovetail speaks version 1", kMatch);
   REFUSES("newer_entry", "built for version 2 of the device protocol", kMatch);
   REFUSES("entry_refuses", "dvt_backend_v1: built for draft 7", kMatch);
+  CHECK_EQ(load("newer_row").devices.size(), 2u);
 }
 
 TEST(plugins_that_crash) {
@@ -227,6 +228,7 @@ TEST(tables_of_absurd_values) {
   REFUSES("row_without_operands", "operands are missing", kAuthor);
   REFUSES("row_many_inputs", "4294967295 inputs and 1 outputs", kAuthor);
   REFUSES("row_without_outputs", "1 inputs and 0 outputs", kAuthor);
+  REFUSES("row_reserved", "operand 0: reserved is 3: expected 0", kAuthor);
   REFUSES("long_version", "its version is '0123456789", kAuthor);
   REFUSES("no_alignment", "alloc_align is 0: expected a power of two", kAuthor);
   REFUSES("huge_alignment", "alloc_align is 9223372036854775808: expected a power of two", kAuthor);
@@ -269,8 +271,8 @@ TEST(a_table_without_a_library) {
   Vector x = filled(device, 100, 1), y = add(x, x);
   CHECK(is(y, 2));
   dvt_backend draft = table;
-  draft.abi_draft = DVT_ABI_DRAFT + 1, draft.name = "drafty";
-  CHECK_THROWS(Error, "built for draft 2", attach_backend("drafty", &draft));
+  draft.abi_draft = 1, draft.name = "drafty";
+  CHECK_THROWS(Error, "built for draft 1", attach_backend("drafty", &draft));
   CHECK_THROWS(Error, "gives no table", attach_backend("none", nullptr));
   const std::string long_name(10000, 'x');
   const std::pair<const char*, const char*> names[] = {{"Bad-Name", "'Bad-Name'"},

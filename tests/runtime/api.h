@@ -22,10 +22,15 @@ static inline dvr_error_info last_error(void) {
     }                                                                                                         \
   } while (0)
 #define OK(call) CHECK((call) == DVR_OK)
-#define FAILS(call, expected, part)                                                 \
-  do {                                                                              \
-    CHECK((call) == (expected));                                                    \
-    CHECK(last_error().kind == (expected) && strstr(last_error().message, (part))); \
+#ifdef ANY_MESSAGE /* of a program that later runtimes run: they may say it in other words */
+#define SAYS(part) ((void)(part), 1)
+#else
+#define SAYS(part) strstr(last_error().message, (part))
+#endif
+#define FAILS(call, expected, part)                       \
+  do {                                                    \
+    CHECK((call) == (expected));                          \
+    CHECK(last_error().kind == (expected) && SAYS(part)); \
   } while (0)
 
 static const DLDataType f32 = {DVT_FLOAT, 32, 1}, i64 = {DVT_INT, 64, 1}, boolean = {DVT_BOOL, 8, 1};

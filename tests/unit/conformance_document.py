@@ -36,7 +36,7 @@ def document(ids: tuple[str, ...] = SMALL, seed: int = 0) -> dict[str, Any]:
         "device": {"name": "acme:0", "kind": "npu", "arch": "a2",
                    "properties": {"name": "Acme Accelerator A2", "mem_total": 17179869184, "alloc_align": 256,
                                   "peaks": {"f32": 2.5e12, "f16": 1e13}, "synchronous": False}},
-        "backend": {"name": "acme", "version": "1.4.2", "build_info": "clang 19; a2", "abi": "1.0 draft 1"},
+        "backend": {"name": "acme", "version": "1.4.2", "build_info": "clang 19; a2", "abi": "1.0"},
         "packs": ["acme-extras 0.3"],
         "native": sorted(kernels),
         "kernels": kernels,

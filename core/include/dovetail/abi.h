@@ -44,9 +44,11 @@
  * End       Never dlclose. device_close comes from the host's atexit, queues drained; nothing is called
  *           after it. Exit handlers registered since device_open, as of libraries opened late, have run
  *           before it. In a forked child only a DVT_CAP_FORK_SAFE backend is called.
- * Versions  Every struct begins with struct_size and only grows at its end. A kernel row of op_version v
- *           serves every call whose attributes newer than v are at their defaults and whose operands newer
- *           than v are absent; it describes, and its calls have, the operands of version v alone.
+ * Versions  Every struct begins with struct_size and only grows at its end. dvt_attr, dvt_packed, dvt_operand and
+ *           dvt_peak are elements of arrays and never grow. A reserved member is 0. A new flag is a permission: a
+ *           peer that does not know it may ignore it. A kernel row of op_version v serves every call whose
+ *           attributes newer than v are at their defaults and whose operands newer than v are absent; it
+ *           describes, and its calls have, the operands of version v alone.
  */
 #ifndef DOVETAIL_ABI_H
 #define DOVETAIL_ABI_H
@@ -72,7 +74,7 @@ extern "C" {
 
 #define DVT_ABI_MAJOR 1u /* layout break: a new entry symbol dvt_backend_v2, never a silent change */
 #define DVT_ABI_MINOR 0u /* append-only growth */
-#define DVT_ABI_DRAFT 1u /* non-zero: not frozen, host and plugin must be equal; 0 after the freeze */
+#define DVT_ABI_DRAFT 0u /* 0: frozen; docs/stability.md has what that means */
 #define DVT_MAX_NDIM 16
 
 #if defined(_WIN32)

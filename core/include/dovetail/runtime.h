@@ -14,8 +14,9 @@
  * Order     Calls are asynchronous on devices with streams. They go to the calling thread's current stream. The
  *           runtime orders streams that share a buffer. A fault found later (a bad index) is returned by the next
  *           function that waits.
- * Versions  Structs that grow begin with struct_size: set it to sizeof before the call. dvr_tensor, dvr_attr and
- *           dvr_index never change. New functions are added at the end of a section; none is removed.
+ * Versions  Structs that grow begin with struct_size: set it to sizeof before the call. dvr_tensor, dvr_attr,
+ *           dvr_index and dvr_number_at never change. New functions are added at the end of a section, and none is
+ *           removed.
  */
 #ifndef DOVETAIL_RUNTIME_H
 #define DOVETAIL_RUNTIME_H
@@ -69,8 +70,8 @@ typedef struct {
   const char *name, *library; /* name is "" where the plugin did not get so far */
   const char *reason, *cure;
 } dvr_quarantined;
-/* Plugins that cannot be used, or that found no device. Returns how many there are and writes at most `room`. Each
- * entry's struct_size must be set. */
+/* Plugins that cannot be used, or that found no device. Returns how many there are and writes at most `room`.
+ * struct_size of the first entry is that of all. */
 DVT_EXPORT uint32_t dvr_quarantine(dvr_quarantined* out, uint32_t room);
 
 DVT_EXPORT uint32_t dvr_devices(dvr_device** out, uint32_t room); /* returns how many there are */
@@ -188,6 +189,8 @@ typedef struct DLManagedTensorVersioned {
   uint64_t flags;
   DLTensor dl_tensor;
 } DLManagedTensorVersioned;
+#elif !defined(DLPACK_MAJOR_VERSION) || DLPACK_MAJOR_VERSION < 1
+#error "dovetail/runtime.h takes the types of <dlpack/dlpack.h>, which is there: expected its version 1.0 or newer"
 #endif
 /* Shares the array's memory until the consumer calls the deleter. Waits for work that writes the memory. */
 DVT_EXPORT dvr_status dvr_to_dlpack(const dvr_tensor*, DLManagedTensorVersioned** out);

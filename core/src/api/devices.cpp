@@ -1,5 +1,6 @@
 // Backends, devices, quarantine.
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <mutex>
@@ -104,10 +105,11 @@ dvr_status dvr_load_backends(const char* const* paths, uint32_t n_paths) {
 
 uint32_t dvr_quarantine(dvr_quarantined* out, uint32_t room) {
   const std::lock_guard guard(mutex);
-  for (uint32_t i = 0; out && i < listed.size() && i < room; ++i) {
+  const uint32_t size = out ? out->struct_size : 0;  // of the caller's entries
+  for (uint32_t i = 0; size >= sizeof(uint32_t) && i < listed.size() && i < room; ++i) {
     const Failed& f = failed[listed[i]];
-    if (out[i].struct_size >= sizeof(uint32_t))
-      put_info({0, 0, text_of(f.name), text_of(f.library), text_of(f.reason), text_of(f.cure)}, &out[i]);
+    const dvr_quarantined made{size, 0, text_of(f.name), text_of(f.library), text_of(f.reason), text_of(f.cure)};
+    std::memcpy(reinterpret_cast<char*>(out) + size_t{i} * size, &made, std::min<size_t>(size, sizeof made));
   }
   return uint32_t(listed.size());
 }

@@ -59,8 +59,7 @@ py::list backend_list() {
     all.append(py::dict(
         py::arg("name") = b->name, py::arg("version") = str_of(b->version), py::arg("library") = str_of(b->library),
         py::arg("build_info") = str_of(b->table->build_info ? b->table->build_info : ""),
-        py::arg("abi") = std::to_string(b->table->abi_major) + "." + std::to_string(b->table->abi_minor) +
-                         " draft " + std::to_string(b->table->abi_draft),
+        py::arg("abi") = std::to_string(b->table->abi_major) + "." + std::to_string(b->table->abi_minor),
         py::arg("n_kernels") = b->table->n_kernels, py::arg("devices") = names, py::arg("packs") = pack_list(*b),
         py::arg("notes") = b->notes));
   }

@@ -36,9 +36,9 @@ void check_versions(const Table& table, const std::string& name) {
     refuse("built for version " + std::to_string(table.abi_major) +
                " of the device protocol, this dovetail speaks version " + std::to_string(DVT_ABI_MAJOR),
            cure_for_versions(name));
-  if (table.abi_draft != DVT_ABI_DRAFT)
+  if (table.abi_draft)
     refuse("built for draft " + std::to_string(table.abi_draft) +
-               " of the device protocol, this dovetail speaks draft " + std::to_string(DVT_ABI_DRAFT),
+               " of the device protocol, this dovetail speaks its final version " + std::to_string(DVT_ABI_MAJOR),
            cure_for_versions(name));
 }
 
@@ -83,8 +83,8 @@ void check_members(const dvt_backend& table) {
     refuse("its streams lack a function: expected all from create to ev_query");
 }
 
-// The error in a row; empty if there is none.
-std::string fault_of(const dvt_kernel& row) {
+// The error in a row; empty if there is none. `newer`: reserved members may have a meaning that this host lacks.
+std::string fault_of(const dvt_kernel& row, bool newer) {
   if (row.struct_size < offsetof(dvt_kernel, query)) return "its struct_size ends before run";
   if (!row.op || !is_word(row.op) || !std::strchr(row.op, '.'))
     return "op: expected a name with a prefix, as \"dvt.add\"";
@@ -109,6 +109,7 @@ std::string fault_of(const dvt_kernel& row) {
     if ((o.flags & (DVT_O_HOST_SCALAR | DVT_O_ALIAS | DVT_O_PACKABLE)) && i >= row.n_in)
       return which + "an output with a flag of inputs";
     if (o.align_log2 > 20) return which + "an alignment of 2 to the " + std::to_string(o.align_log2);
+    if (o.reserved && !newer) return which + "reserved is " + std::to_string(o.reserved) + ": expected 0";
     packable |= o.flags & DVT_O_PACKABLE;
   }
   if (packs != packable)
@@ -125,7 +126,7 @@ void check_rows(const Table& table) {
     refuse("its table declares " + std::to_string(table.n_kernels) + " kernels and has none");
   for (uint64_t i = 0; i < table.n_kernels; ++i) {
     const dvt_kernel* row = table.kernels[i];
-    const std::string fault = row ? fault_of(*row) : "it is missing";
+    const std::string fault = row ? fault_of(*row, table.abi_minor > DVT_ABI_MINOR) : "it is missing";
     if (fault.empty()) continue;
     const bool named = row && row->struct_size >= offsetof(dvt_kernel, engine) && row->op;
     refuse("row " + std::to_string(i) + " of its kernel table" + (named ? " " + quoted(row->op) : "") + ": " +
@@ -164,7 +165,7 @@ std::string check_table(const dvt_backend* table, const std::string& name) {
 }
 
 std::string check_pack(const dvt_kernel_pack* pack, const std::string& name) {
-  check_opening(pack, name, "dvt_kernels_v1", sizeof(dvt_kernel_pack));
+  check_opening(pack, name, "dvt_kernels_v1", offsetof(dvt_kernel_pack, n_kernels) + sizeof pack->n_kernels);
   check_rows(*pack);
   return pack->name;
 }

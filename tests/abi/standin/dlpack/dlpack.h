@@ -1,9 +1,10 @@
 /* Stands in for the real <dlpack/dlpack.h>: the same guard, type names, member names and layout, with an
- * enumeration where that has one. abi.h must take these types instead of its own. */
+ * enumeration where that has one. Our headers must take these types instead of their own. */
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 #include <stddef.h>
 #include <stdint.h>
+#define DLPACK_MAJOR_VERSION 1
 #ifdef __cplusplus
 extern "C" {
 typedef enum : int32_t { kDLCPU = 1, kDLCUDA = 2, kDLExtDev = 12 } DLDeviceType;
@@ -28,6 +29,17 @@ typedef struct {
   int64_t* strides;
   uint64_t byte_offset;
 } DLTensor;
+typedef struct {
+  uint32_t major;
+  uint32_t minor;
+} DLPackVersion;
+typedef struct DLManagedTensorVersioned {
+  DLPackVersion version;
+  void* manager_ctx;
+  void (*deleter)(struct DLManagedTensorVersioned* self);
+  uint64_t flags;
+  DLTensor dl_tensor;
+} DLManagedTensorVersioned;
 #ifdef __cplusplus
 }
 #endif
