@@ -5,7 +5,8 @@
 # make test-cuda NVIDIA's GPUs, or without one an emulated driver: two gigabytes of wheels in an environment of its own
 # make test-llvm machine code from LLVM for the CPU device, with the wheels of LLVM in an environment of its own
 # make test-torch Dovetail's devices in PyTorch, which is in an environment of its own; test-torch-all: more dtypes,
-#                samples and versions of torch. make wheel-torch: one wheel for all of these, into dist/release
+#                samples and versions of torch; test-torch-xpu, test-torch-cuda: on these devices. make wheel-torch: one
+#                wheel for all versions of torch, into dist/release
 # make test-windows  the core and the CPU device for Windows, built with mingw-w64 and run by Wine; needs both
 # make test-xpu  Intel's GPUs, on SYCL's CPU device: half a gigabyte of wheels in an environment of its own
 # make bench     the benchmarks          make dev     one incremental CMake tree: core, backends, C++ tests
@@ -23,7 +24,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all test-cpp test-asan test-asan-python test-tsan test-python test-docs test-aarch64 test-aarch64-all \
-  test-xpu test-cuda test-llvm test-torch test-torch-all wheel-torch test-wheels test-windows mutation bench bench-cuda bench-torch docs dev lint format clean wheels install tools FORCE
+  test-xpu test-cuda test-llvm test-torch test-torch-all test-torch-xpu test-torch-cuda wheel-torch test-wheels test-windows mutation bench bench-cuda bench-torch docs dev lint format clean wheels install tools FORCE
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile

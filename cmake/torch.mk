@@ -40,6 +40,16 @@ test-torch-%: wheel-torch $(stamps_of_$(VENV)) $(TORCH)-of-%/.tools
 	@$(call pip,$(TORCH)-of-$*) install --force-reinstall --no-deps $(our_wheels) dist/release/dovetail_torch-*.whl
 	@$(TORCH)-of-$*/bin/python -m pytest -n $(JOBS) --dist worksteal $(SELECT) bridges/torch/tests
 
+# On a GPU's device, whose libraries the environment of its own tests has: SYCL's CPU device, and the emulated driver.
+test-torch-xpu: $(XPU)/.installed $(TORCH)/.installed
+test-torch-cuda: $(CUDA)/.installed $(TORCH)/.installed build/cuda-emulator/.built
+test-torch-xpu: on := PYTHONPATH="$$(echo $(abspath $(XPU))/lib/python*/site-packages)" DOVETAIL_XPU_ALLOW_CPU=1
+test-torch-cuda: on := PYTHONPATH="$$(echo $(abspath $(CUDA))/lib/python*/site-packages)" DOVETAIL_CUDA_UNVERIFIED=1 \
+  DOVETAIL_CUDA_DRIVER=$(abspath build/cuda-emulator/libcuda_emulator.so)
+test-torch-xpu test-torch-cuda: test-torch-%:
+	@echo "-- tests of dovetail-torch on $*:0"
+	@$(on) DOVETAIL_TORCH_TEST_DEVICE=$*:0 $(TORCH)/bin/python -m pytest -n $(JOBS) --dist worksteal $(SELECT) bridges/torch/tests
+
 # Every sample and more dtypes with the version of test-torch, then the quick tests with the others.
 test-torch-all: $(TORCH)/.installed
 	@echo "-- tests of dovetail-torch, the slow ones as well"
