@@ -70,6 +70,25 @@ def test_several_blocks(cpu, dtype):
     check(cpu, s, s, s, causal=True)
 
 
+@pytest.mark.parametrize("dtype", harness.FLOATS, ids=lambda d: d.name)
+def test_few_queries(cpu, dtype):
+    for queries, keys, size in [
+        (1, 1, 16),
+        (1, 7, 24),
+        (1, 700, 64),
+        (2, 530, 33),
+        (3, 64, 40),
+        (4, 65, 64),
+        (5, 65, 64),
+    ]:
+        q, k, v = draw((2, queries, size), dtype), draw((2, keys, size), dtype), draw((2, keys, size), dtype)
+        check(cpu, q, k, v)
+        check(cpu, q, k, v, mask=rng.random((queries, keys)) < 0.7)
+        gaps = draw((2, keys, 2, size), dtype)[:, :, 1]
+        check(cpu, q, gaps, v, causal=True)
+        check(cpu, q, np.ascontiguousarray(k.swapaxes(-1, -2)).swapaxes(-1, -2), v)
+
+
 def test_strides(cpu):
     """Heads in the layout of a projection: (batch, tokens, heads, size) permuted."""
     q, k, v = (draw((2, 20, 3, 32), "f4").transpose(0, 2, 1, 3) for _ in range(3))

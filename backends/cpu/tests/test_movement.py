@@ -134,6 +134,9 @@ def samples(dtype: np.dtype) -> np.ndarray:
         [rng.normal(size=400) * 100, [0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 0.99, 1e-30, 255.5]]
     )
     x = np.concatenate([x, 2.0 ** rng.uniform(-30, 70, 200) * rng.choice([1, -1], 200)])
+    limits = 2.0 ** np.array([7, 8, 15, 16, 31, 32, 63, 64])  # of integers, and the floats next to them
+    limits = np.concatenate([limits, limits * (1 - 2.0**-24), limits * (1 + 2.0**-23)])
+    x = np.concatenate([x, limits, -limits])
     with np.errstate(over="ignore"):
         return x.astype(dtype)
 

@@ -111,6 +111,19 @@ def test_argmax_and_argmin(cpu, dtype):
             assert cpu.run(op, x, out=np.dtype("i8"), shape=(), attrs=[None, False]) == fn(x)
 
 
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8"), np.dtype("i2")], **names)
+def test_rows_of_every_length(cpu, dtype):
+    for n in [*range(1, 300), 1023, 1025, 2049, 4097]:
+        x = rng.permuted(np.arange(3 * n) - 3 * n // 2).reshape(3, n).astype(dtype)  # exact sums; each number once
+        for op, fn in (("sum", np.sum), ("max", np.max), ("min", np.min)):
+            attrs = [(1,), None, False] if op == "sum" else [(1,), False]
+            got = cpu.run(op, x, out=dtype, shape=(3,), attrs=attrs)
+            assert (got == fn(x, 1).astype(dtype)).all(), (op, n)
+        for op, fn in (("argmax", np.argmax), ("argmin", np.argmin)):
+            got = cpu.run(op, x, out=np.dtype("i8"), shape=(3,), attrs=[1, False])
+            assert (got == fn(x, 1)).all(), (op, n)
+
+
 @pytest.mark.parametrize("dtype", FLOATS, **names)
 def test_nan_wins(cpu, dtype):
     for n in (1, 5, 70, 3000):

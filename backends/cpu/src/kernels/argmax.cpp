@@ -20,6 +20,20 @@ struct Best {
   bool found = false;
 };
 
+// The first of n elements that equals `value`, which one does; NaN equals NaN.
+template <class T>
+DOVETAIL_CPU_INLINE int64_t first_equal(const T* x, int64_t n, T value) {
+  constexpr int64_t W = V<T>::size();
+  const bool nan = value != value;
+  int64_t i = 0;
+  for (; i + W <= n; i += W) {
+    const V<T> u(x + i, stdx::element_aligned);
+    if (stdx::any_of(nan ? u != u : u == value)) break;
+  }
+  while (nan ? x[i] == x[i] : x[i] != value) ++i;
+  return i;
+}
+
 // Elements [0, n) at x, `stride` apart, numbered from `first`.
 template <class In, class Op>
 [[gnu::noinline]] void search_row(const In* x, int64_t stride, int64_t n, int64_t first, Best<Op>& best) {
@@ -30,12 +44,7 @@ template <class In, class Op>
     const T* run = Loops<In, Op>::fetch(x + i * stride, stride, m, buffer);
     const T value = combine_run<Op>(run, m);
     if (best.found && !beats<Op>(value, best.value)) continue;
-    int64_t k = 0;
-    if (value == value)
-      while (run[k] != value) ++k;
-    else
-      while (run[k] == run[k]) ++k;
-    best = {value, first + i + k, true};
+    best = {value, first + i + first_equal(run, m, value), true};
   }
 }
 

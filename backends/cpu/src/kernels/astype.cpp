@@ -1,5 +1,9 @@
 // astype: every pair of real types. Floats are truncated to integers; out of range they saturate, NaN gives
 // 0. Integers wrap. fp16, bf16 and fp8 are rounded once from any type.
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include <limits>
 #include <type_traits>
 
@@ -109,6 +113,30 @@ void stored_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
   }
 }
 
+#if defined(__AVX2__)
+// One vector. The processor converts NaN and what is out of range to the lowest integer, which is right for what is
+// too low.
+DOVETAIL_CPU_INLINE void truncate_vector(const float* from, int32_t* to) {
+#if defined(__AVX512F__)
+  const __m512 x = _mm512_loadu_ps(from);
+  const __m512i y = _mm512_maskz_cvttps_epi32(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x);
+  const __mmask16 high = _mm512_cmp_ps_mask(x, _mm512_set1_ps(0x1p31f), _CMP_GE_OQ);
+  _mm512_storeu_si512(to, _mm512_mask_set1_epi32(y, high, INT32_MAX));
+#else
+  const __m256 x = _mm256_loadu_ps(from), high = _mm256_cmp_ps(x, _mm256_set1_ps(0x1p31f), _CMP_GE_OQ);
+  const __m256 y = _mm256_xor_ps(_mm256_castsi256_ps(_mm256_cvttps_epi32(x)), high);  // INT32_MIN becomes INT32_MAX
+  _mm256_storeu_ps(reinterpret_cast<float*>(to), _mm256_and_ps(y, _mm256_cmp_ps(x, x, _CMP_ORD_Q)));
+#endif
+}
+void float_to_int32(const void* const* in, const int64_t*, void* out, int64_t n) {
+  const float* x = static_cast<const float*>(in[0]);
+  int32_t* y = static_cast<int32_t*>(out);
+  int64_t i = 0;
+  for (; i + floats <= n; i += floats) truncate_vector(x + i, y + i);
+  for (; i < n; ++i) y[i] = Convert<int32_t, float>()(x[i]);
+}
+#endif
+
 template <class From, class To>
 constexpr Elementwise make_spec() {
   using X = typename Source<From, To>::type;
@@ -116,6 +144,9 @@ constexpr Elementwise make_spec() {
   Elementwise e{nullptr, 1, {sizeof(From)}, sizeof(To), false, half_kind<From>, half_kind<To>};
   if constexpr (is_half<To> && !is_half<From> && !is_float8<From>) e.loop = unary_loop<ToOdd<X>, float, X>;
   else e.loop = unary_loop<Convert<Y, X>, Y, X>;
+#if defined(__AVX2__)
+  if constexpr (std::is_same_v<From, float> && std::is_same_v<To, int32_t>) e.loop = float_to_int32;
+#endif
   if constexpr ((std::is_same_v<From, float> && is_half<To>) || (is_half<From> && std::is_same_v<To, float>))
     e.stored = stored_loop<From, To>;
   return e;

@@ -92,6 +92,13 @@ void read_queries(const Problem& p, const In* q, int64_t n, T scale, T* out) {
   }
 }
 
+// The scores of so few queries that packing the keys would take longer. False: not so few.
+template <class Keys, class In, class T>
+bool scores_of_few(int64_t n, int64_t m, const Problem& p, const In* q, const In* k, T* scores, int64_t row) {
+  if constexpr (Keys::scaled) return false;
+  else return gemm::few_rows<In, T>({n, m, p.size, q, p.q.row, p.q.column, k, p.k.column, p.k.row, scores, row});
+}
+
 // Queries [first, first + n) of one matrix. `keys` has
 //   each(first, n, f): calls f(j, m) for ranges of at most key_block keys, in ascending order;
 //   copy(scores, row, first, n, j, m): puts scores that exist there, and returns whether it did, else they are the
@@ -121,8 +128,10 @@ void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n
   bool continues = false;
   keys.each(first, n, [&](int64_t j, int64_t m) {
     const int64_t padded = round_up(m, width<T>), row = score_row<T>(m);
-    if (!keys.copy(workspace.scores, row, first, n, j, m)) {
-      gemm::pack(p.size, m, k + j * p.k.row, p.k.column, p.k.row, P, workspace.keys);
+    const In* const some_keys = k + j * p.k.row;
+    if (!keys.copy(workspace.scores, row, first, n, j, m) &&
+        !scores_of_few<Keys>(n, m, p, q, some_keys, workspace.scores, row)) {
+      gemm::pack(p.size, m, some_keys, p.k.column, p.k.row, P, workspace.keys);
       gemm::multiply<T>(n, m, p.size, a, a_row, a_column, {workspace.keys, p.size * P, P}, workspace.scores, row,
                         false);
     }

@@ -1,5 +1,9 @@
 // A vector of floats, its bits, and what elementary functions of it are made of.
 #pragma once
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include <cstring>
 #include <experimental/simd>
 
@@ -33,6 +37,7 @@ DOVETAIL_CPU_INLINE V select(Mask m, V a, V b) {
   return b;
 }
 DOVETAIL_CPU_INLINE V abs(V x) { return from_bits(bits(x) & 0x7fffffffu); }
+DOVETAIL_CPU_INLINE V minus_abs(V x) { return from_bits(bits(x) | 0x80000000u); }
 DOVETAIL_CPU_INLINE V copysign(V magnitude, V sign) {
   return from_bits((bits(magnitude) & 0x7fffffffu) | (bits(sign) & 0x80000000u));
 }
@@ -54,5 +59,25 @@ DOVETAIL_CPU_INLINE V scale(V y, V n) {
   return y * from_bits((half + 127) << 23) * from_bits((k - half + 127) << 23);
 #endif
 }
+// NaN stays NaN; x86 has an instruction for it.
+DOVETAIL_CPU_INLINE V at_least(float low, V x) {
+#if defined(__AVX512F__)
+  return V(_mm512_max_ps(_mm512_set1_ps(low), static_cast<__m512>(x)));
+#elif defined(__AVX2__)
+  return V(_mm256_max_ps(_mm256_set1_ps(low), static_cast<__m256>(x)));
+#else
+  return select(x < low, low, x);
+#endif
+}
+DOVETAIL_CPU_INLINE V at_most(float high, V x) {
+#if defined(__AVX512F__)
+  return V(_mm512_min_ps(_mm512_set1_ps(high), static_cast<__m512>(x)));
+#elif defined(__AVX2__)
+  return V(_mm256_min_ps(_mm256_set1_ps(high), static_cast<__m256>(x)));
+#else
+  return select(x > high, high, x);
+#endif
+}
+DOVETAIL_CPU_INLINE V clamp_number(V x, float low, float high) { return at_most(high, at_least(low, x)); }
 DOVETAIL_CPU_INLINE V clamp(V x, float low, float high) { return stdx::min(stdx::max(V(low), x), V(high)); }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::math

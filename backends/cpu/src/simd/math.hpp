@@ -14,13 +14,21 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::math {
 #if !defined(__AVX512F__)
+// x - n ln 2, ln 2 in two parts; n times the first is exact.
+DOVETAIL_CPU_INLINE V without_power(V x, V n) { return (x - n * 0.693145752f) - n * 1.42860677e-6f; }
+DOVETAIL_CPU_INLINE V exp_near_0(V r) {
+  static constexpr float c[] = {0.5f, 0.166666657f, 0.0416662805f, 0.00833350513f, 0.00139457465f, 0.000197886606f};
+  return 1 + (r + r * r * polynomial(r, c));
+}
 // e^(x + rest) / 2^n: x in [-126, 126], |rest| small.
 DOVETAIL_CPU_INLINE V exp_scaled(V x, V rest, V& n) {
-  static constexpr float c[] = {0.5f, 0.166666657f, 0.0416662805f, 0.00833350513f, 0.00139457465f, 0.000197886606f};
   n = stdx::nearbyint(x * 1.44269504f);
-  // ln 2 in two parts; n times the first is exact
-  const V r = ((x - n * 0.693145752f) - n * 1.42860677e-6f) + rest;
-  return 1 + (r + r * r * polynomial(r, c));
+  return exp_near_0(without_power(x, n) + rest);
+}
+// e^x, for x in [-87, 88] only, where the result is normal.
+DOVETAIL_CPU_INLINE V exp_normal(V x) {
+  const V n = stdx::nearbyint(x * 1.44269504f);
+  return exp_near_0(without_power(x, n)) * from_bits((stdx::static_simd_cast<I>(n) + 127) << 23);
 }
 
 // e^x / 2^n. What rounding takes from r, and then from 1 + r, is added with the higher powers: the error is half an
@@ -32,11 +40,13 @@ DOVETAIL_CPU_INLINE V exp_scaled(V x, V& n) {
   const V lost = (high - r) - n * 1.42860677e-6f, sum = 1 + r, half = 0.5f * r, square = half * r;
   return sum + (half * r + (square * r * polynomial(r, c) + ((r - (sum - 1)) + lost * sum)));
 }
-DOVETAIL_CPU_INLINE V exp(V x) {
+// e^x for x in [-104, 89], or NaN.
+DOVETAIL_CPU_INLINE V exp_finite(V x) {
   V n;
-  const V y = exp_scaled(clamp(x, -104, 89), n);
-  return select(is_nan(x), x, scale(y, n));
+  const V y = exp_scaled(x, n);
+  return scale(y, n);
 }
+DOVETAIL_CPU_INLINE V exp(V x) { return exp_finite(clamp_number(x, -104, 89)); }
 
 DOVETAIL_CPU_INLINE V log(V x) {
   static constexpr float c[] = {0.333333135f,  -0.250000089f, 0.200021178f,  -0.166679874f, 0.142195642f,
@@ -57,7 +67,7 @@ DOVETAIL_CPU_INLINE V log(V x) {
 
 // 1 / (1 + e^-x), by e^-|x|: relative accuracy in both tails.
 DOVETAIL_CPU_INLINE V sigmoid(V x) {
-  const V e = exp(-abs(x));
+  const V e = exp_finite(at_least(-104, minus_abs(x)));
   return select(x < 0, e, 1) / (1 + e);
 }
 
@@ -86,17 +96,6 @@ DOVETAIL_CPU_INLINE V normal_tail_factor(V q) {
   return polynomial((q - 2.5f) * inverse, h) * inverse;
 }
 #endif
-
-// For x in [-87, 88] only, where the result is normal.
-DOVETAIL_CPU_INLINE V exp_normal(V x) {
-  V n;
-  const V y = exp_scaled(x, 0, n);
-#if defined(__AVX512F__)
-  return scale(y, n);
-#else
-  return y * from_bits((stdx::static_simd_cast<I>(n) + 127) << 23);
-#endif
-}
 
 // x * sigmoid(x), by h = e^(-|x|/2): h is normal where the result is not 0.
 DOVETAIL_CPU_INLINE V silu(V x) {

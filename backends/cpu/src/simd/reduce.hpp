@@ -81,6 +81,7 @@ struct Max {
     stdx::where(b > a, a) = b;
     return a;
   }
+  DOVETAIL_CPU_INLINE static T combine_numbers(T a, T b) { return b > a ? b : a; }
   DOVETAIL_CPU_INLINE static T combine(T a, T b) { return (b > a) | (b != b) ? b : a; }
 };
 template <class T>
@@ -96,7 +97,14 @@ struct Min {
     stdx::where(b < a, a) = b;
     return a;
   }
+  DOVETAIL_CPU_INLINE static T combine_numbers(T a, T b) { return b < a ? b : a; }
   DOVETAIL_CPU_INLINE static T combine(T a, T b) { return (b < a) | (b != b) ? b : a; }
+};
+
+// Op without care for NaN.
+template <class Op>
+struct OfNumbers : Op {
+  DOVETAIL_CPU_INLINE static auto combine(auto a, auto b) { return Op::combine_numbers(a, b); }
 };
 
 // Conversions from memory to the accumulated type, and back.
@@ -159,55 +167,73 @@ DOVETAIL_CPU_INLINE V<T> rest_of_vector(const T* x, int64_t n, int64_t rest) {
   return all;
 }
 
+// f(constant 0), f(constant 1), ...: arrays that f indexes by it are registers from the beginning, which they are
+// not where the compiler unrolls a loop.
+template <class F, int... c>
+DOVETAIL_CPU_INLINE void for_each_constant(F f, std::integer_sequence<int, c...>) {
+  (f.template operator()<c>(), ...);
+}
+
 // Contiguous terms by vectors: groups of eight chains of eight, the groups in pairs, the remainder in a last
-// vector. `numbers`: without care for NaN; returns false if there was one.
-template <class Op, bool numbers, class T = typename Op::Type>
+// vector. `watch_nan`: returns false if there was one.
+template <class Op, bool watch_nan = false, class T = typename Op::Type>
 DOVETAIL_CPU_INLINE bool combine_vectors(const T* x, int64_t n, V<T>& total) {
   constexpr int64_t W = V<T>::size(), chains = 8, group = 8 * chains * W;
-  const auto combine = [](V<T>& a, V<T> b) __attribute__((always_inline)) {
-    if constexpr (numbers) a = Op::combine_numbers(a, b);
-    else a = Op::combine(a, b);
-  };
+  constexpr auto each = std::make_integer_sequence<int, chains>();
   typename V<T>::mask_type nan(false);
+  V<T> acc[chains], last;
   Pairs<Op, V<T>> pairs;
   for (int64_t i = 0; i < n; i += group) {
     const int64_t m = least(n - i, group);
-    V<T> acc[chains];
-    for (V<T>& a : acc) a = Op::identity;
-    int64_t k = 0;
-    for (; k + chains * W <= m; k += chains * W)
-#pragma GCC unroll 8
-      for (int64_t c = 0; c < chains; c += 2) {
-        const T* const at = x + i + k + c * W;
-        __builtin_prefetch(at + 2048 / sizeof(T));  // processors do so within a page only
-        const V<T> u(at, stdx::element_aligned), v(at + W, stdx::element_aligned);
-        combine(acc[c], u), combine(acc[c + 1], v);
-        if constexpr (numbers) nan = nan || stdx::isunordered(u, v);
-      }
-#pragma GCC unroll 8
-    for (int64_t c = 0; c + 1 < chains; ++c)
-      if (k + W <= m) {
-        const V<T> u(x + i + k, stdx::element_aligned);
-        combine(acc[c], u), k += W;
-        if constexpr (numbers) nan = nan || u != u;
-      }
-    if (k < m) {  // the last vector of the terms, without those that were in the one before
-      V<T> u = rest_of_vector<Op>(x, i + m, m - k);
-      combine(acc[chains - 1], u);
-      if constexpr (numbers) nan = nan || u != u;
+    const T* at = x + i;
+    int64_t left = m;
+    for_each_constant([&]<int c>() __attribute__((always_inline)) { acc[c] = Op::identity; }, each);
+    for (; left >= chains * W; left -= chains * W, at += chains * W)
+      for_each_constant(
+          [&]<int c>() __attribute__((always_inline)) {
+            // Zen 3 itself prefetches within a page only. Where every vector is a line, hints cost more than they
+            // bring: up to a third of the bandwidth of Zen 4's third level and memory.
+            if constexpr (sizeof(V<T>) < 64 && c % 2 == 0) __builtin_prefetch(at + c * W + 2048 / sizeof(T));
+            const V<T> u(at + c * W, stdx::element_aligned);
+            acc[c] = Op::combine(acc[c], u);
+            if constexpr (watch_nan && c % 2) nan = nan || stdx::isunordered(last, u);
+            else last = u;
+          },
+          each);
+    for_each_constant(
+        [&]<int c>() __attribute__((always_inline)) {
+          if (c + 1 == chains || left < (c + 1) * W) return;
+          const V<T> u(at + c * W, stdx::element_aligned);
+          acc[c] = Op::combine(acc[c], u);
+          if constexpr (watch_nan) nan = nan || u != u;
+        },
+        each);
+    if (const int64_t rest = left % W) {  // the last vector of the terms, without those that were in the one before
+      const V<T> u = rest_of_vector<Op>(x, i + m, rest);
+      acc[chains - 1] = Op::combine(acc[chains - 1], u);
+      if constexpr (watch_nan) nan = nan || u != u;
     }
-#pragma GCC unroll 8
-    for (int64_t c = chains / 2; c; c /= 2)
-      for (int64_t q = 0; q < c; ++q) combine(acc[q], acc[q + c]);
-    pairs.add(acc[0]);
+    for_each_constant([&]<int c>()
+                          __attribute__((always_inline)) { acc[c] = Op::combine(acc[c], acc[c + chains / 2]); },
+                      std::make_integer_sequence<int, chains / 2>());
+    acc[0] = Op::combine(Op::combine(acc[0], acc[2]), Op::combine(acc[1], acc[3]));
+    if (n > group) pairs.add(acc[0]);
   }
-  total = pairs.total();
+  total = n > group ? pairs.total() : acc[0];
   return !stdx::any_of(nan);
 }
 
 template <class Op, class T = typename Op::Type>
-[[gnu::noinline]] T combine_run(const T* x, int64_t n) {
+DOVETAIL_CPU_INLINE T combine_lanes(V<T> x) {
   constexpr int64_t W = V<T>::size();
+  T lane[W];
+  x.copy_to(lane, stdx::element_aligned);
+  fold_halves<Op, W / 2>(lane);
+  return lane[0];
+}
+
+template <class Op, class T = typename Op::Type>
+[[gnu::noinline]] T combine_run(const T* x, int64_t n) {
   if (n <= 4) {
     if (n == 4) return Op::combine(Op::combine(x[0], x[1]), Op::combine(x[2], x[3]));
     T result = Op::identity;
@@ -215,15 +241,10 @@ template <class Op, class T = typename Op::Type>
     return result;
   }
   V<T> total;
-  if constexpr (std::is_floating_point_v<T> && requires { Op::combine_numbers(total, total); }) {
-    if (!combine_vectors<Op, true>(x, n, total)) combine_vectors<Op, false>(x, n, total);
-  } else {
-    combine_vectors<Op, false>(x, n, total);
-  }
-  T lane[W];
-  total.copy_to(lane, stdx::element_aligned);
-  fold_halves<Op, W / 2>(lane);
-  return lane[0];
+  if constexpr (std::is_floating_point_v<T> && requires { Op::combine_numbers(total, total); })
+    if (combine_vectors<OfNumbers<Op>, true>(x, n, total)) return combine_lanes<OfNumbers<Op>>(total);
+  combine_vectors<Op>(x, n, total);
+  return combine_lanes<Op>(total);
 }
 
 template <class In, class Op, class L = Load<In, typename Op::Type>>

@@ -22,10 +22,6 @@ DOVETAIL_CPU_INLINE V look_up_polynomial(const float (&table)[n][32], U i, V x) 
 DOVETAIL_CPU_INLINE V multiply_add(V a, V b, V c) {
   return V(_mm512_fmadd_ps(static_cast<__m512>(a), static_cast<__m512>(b), static_cast<__m512>(c)));
 }
-// As `clamp`, but NaN stays NaN.
-DOVETAIL_CPU_INLINE V clamp_number(V x, float low, float high) {
-  return V(_mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), static_cast<__m512>(x))));
-}
 // y with the sign of x, which is that of y unless y is 0.
 DOVETAIL_CPU_INLINE V with_sign(V y, V x) { return from_bits(bits(y) | (bits(x) & 0x80000000u)); }
 
@@ -34,25 +30,34 @@ struct Power {
   V n, r;
   U index;
 };
-DOVETAIL_CPU_INLINE Power power_of_two(V x, V rest = 0) {
+// `about`: near x, what n ln 2 is nearest to.
+DOVETAIL_CPU_INLINE Power power_of_two(V x, V about) {
   constexpr float magic = 0x1.8p18f;  // the last place of what is added to it is 1/32
-  const V shifted = (x + rest) * 1.44269504f + magic, n = shifted - magic;
-  return {n, multiply_add(n, 1.90465421e-09f, multiply_add(n, -0.693147182f, x)) + rest, bits(shifted)};
+  const V shifted = about * 1.44269504f + magic, n = shifted - magic;
+  return {n, multiply_add(n, 1.90465421e-09f, multiply_add(n, -0.693147182f, x)), bits(shifted)};
 }
 DOVETAIL_CPU_INLINE V power_polynomial(V r) { return r + r * r * (r * 0.166667155f + 0.500002444f); }
 
 // e^(x + rest) / 2^n, for `scale`: x in [-126, 126], |rest| small.
 DOVETAIL_CPU_INLINE V exp_scaled(V x, V rest, V& n) {
-  const Power p = power_of_two(x, rest);
+  const Power p = power_of_two(x, x + rest);
   n = p.n;
   const V y = look_up(tables::powers[0], p.index);
-  return y + y * power_polynomial(p.r);
+  return y + y * power_polynomial(p.r + rest);
 }
-DOVETAIL_CPU_INLINE V exp(V x) {
-  const Power p = power_of_two(clamp_number(x, -104, 89));
+// e^x, for x in [-87, 88] only, where the result is normal.
+DOVETAIL_CPU_INLINE V exp_normal(V x) {
+  const Power p = power_of_two(x, x);
+  const V y = look_up(tables::powers[0], p.index);
+  return scale(y + y * power_polynomial(p.r), p.n);
+}
+// e^x for x in [-104, 89], or NaN.
+DOVETAIL_CPU_INLINE V exp_finite(V x) {
+  const Power p = power_of_two(x, x);
   const V y = look_up(tables::powers[0], p.index);
   return scale(y + (y * power_polynomial(p.r) + look_up(tables::powers[1], p.index)), p.n);
 }
+DOVETAIL_CPU_INLINE V exp(V x) { return exp_finite(clamp_number(x, -104, 89)); }
 
 DOVETAIL_CPU_INLINE V log(V x) {
   static constexpr float c[] = {-0.5f, 0.333333334f, -0.250001763f, 0.200020924f, -0.161299575f};
@@ -72,7 +77,8 @@ DOVETAIL_CPU_INLINE V log(V x) {
 // 1 / (1 + e^-x), by e^-|x|: relative accuracy in both tails. A quotient by Newton's method takes less time than a
 // division; its remainder counts what rounding took from 1 + e, too.
 DOVETAIL_CPU_INLINE V sigmoid(V x) {
-  const V e = exp(-abs(x)), below = 1 + e, lost = (1 - below) + e, above = select(x < 0, e, 1);
+  const V e = exp_finite(at_least(-104, minus_abs(x))), below = 1 + e, lost = (1 - below) + e,
+          above = select(x < 0, e, 1);
   const V guess(_mm512_rcp14_ps(static_cast<__m512>(below)));
   const V inverse = guess + guess * (1 - below * guess), quotient = above * inverse;
   return quotient + inverse * ((above - quotient * below) - quotient * lost);

@@ -12,8 +12,8 @@ from dovetail.cli.comparison.processes import OURS
 
 _ROW, _TOP, _LABELS, _RATIOS, _SHARES, _GAP, _EDGE = 17, 92, 330, 420, 150, 60, 24
 _LEAST, _MOST = 0.25, 4.0  # of the axis of ratios; what is beyond is drawn at the edge
-_COLOURS = ("#1f6f8b", "#d1603d", "#6a8d3a", "#7b5ea7")  # by number of threads
-_STYLE = """text { font: 11px system-ui, sans-serif; fill: #222 } .title { font-size: 16px; font-weight: 600 }
+COLOURS = ("#1f6f8b", "#d1603d", "#6a8d3a", "#7b5ea7")  # by number of threads
+STYLE = """text { font: 11px system-ui, sans-serif; fill: #222 } .title { font-size: 16px; font-weight: 600 }
 .quiet { fill: #777 } .grid { stroke: #ddd } .even { stroke: #555; stroke-width: 1.5 } .stripe { fill: #f5f6f7 }"""
 
 
@@ -26,7 +26,7 @@ def svg(report: Mapping[str, Any]) -> str:
     size = f'width="{width}" height="{height}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}">',
-        f'<style>{_STYLE}</style><rect {size} fill="#fff"/>',
+        f'<style>{STYLE}</style><rect {size} fill="#fff"/>',
         *_heading(report, threads),
         *_axes(),
         *(_line(i, name, i % 2) for i, name in enumerate(names)),
@@ -41,7 +41,8 @@ def _name(row: Mapping[str, Any]) -> str:
     return f"{row['op']}  {row['dtype']}  {row['label']}"
 
 
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
+def label(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
+    """An element of SVG: `text` at a place, of a class of STYLE."""
     named = f' class="{kind}"' if kind else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}>{escape(text)}</text>'
 
@@ -58,7 +59,7 @@ def _share_x(percent: float) -> float:
 
 def _heading(report: Mapping[str, Any], threads: Sequence[int]) -> list[str]:
     peers = ", ".join(f"{name} {version}" for name, version in report["contenders"].items() if name != OURS)
-    parts = [_text(_EDGE, 28, f"{OURS} next to {peers}", "title")]
+    parts = [label(_EDGE, 28, f"{OURS} next to {peers}", "title")]
     x = float(_EDGE)
     for n in threads:
         summary = report["summary"][str(n)]
@@ -66,14 +67,14 @@ def _heading(report: Mapping[str, Any], threads: Sequence[int]) -> list[str]:
         found = "" if mean is None else f": mean {mean:.2f}, {summary['behind']} behind"
         text = f"{n} thread{'s'[: n > 1]}{found}"
         parts.append(f'<circle cx="{x + 4:.1f}" cy="44" r="4" fill="{_colour(n, threads)}"/>')
-        parts.append(_text(x + 13, 48, text))
+        parts.append(label(x + 13, 48, text))
         x += 60 + 6.2 * len(text)
     note = f"geometric mean, ratios capped at {figures.CAP:g}; behind: below {figures.BEHIND:g}; hollow: under load"
-    return [*parts, _text(x, 48, note, "quiet")]
+    return [*parts, label(x, 48, note, "quiet")]
 
 
 def _colour(n: int, threads: Sequence[int]) -> str:
-    return _COLOURS[list(threads).index(n) % len(_COLOURS)]
+    return COLOURS[list(threads).index(n) % len(COLOURS)]
 
 
 _TICKS = (0.25, 0.5, 0.9, 1.0, 2.0, 4.0)
@@ -81,10 +82,10 @@ _TICKS = (0.25, 0.5, 0.9, 1.0, 2.0, 4.0)
 
 def _axes() -> list[str]:
     beyond = {_LEAST: "≤ ", _MOST: "≥ "}
-    ticks = [_text(_x(r), _TOP - 8, f"{beyond.get(r, '')}{r:g}", "quiet", "middle") for r in _TICKS if r != 0.9]
-    shares = [_text(_share_x(p), _TOP - 8, f"{p} %", "quiet", "middle") for p in (0, 50, 100)]
+    ticks = [label(_x(r), _TOP - 8, f"{beyond.get(r, '')}{r:g}", "quiet", "middle") for r in _TICKS if r != 0.9]
+    shares = [label(_share_x(p), _TOP - 8, f"{p} %", "quiet", "middle") for p in (0, 50, 100)]
     titles = [(_x(1), "time of the best peer, divided by ours"), (_share_x(50), "of the machine's ceiling")]
-    return [*ticks, *shares, *(_text(x, _TOP - 24, title, "", "middle") for x, title in titles)]
+    return [*ticks, *shares, *(label(x, _TOP - 24, title, "", "middle") for x, title in titles)]
 
 
 def _grid(bottom: float) -> list[str]:
@@ -96,7 +97,7 @@ def _line(index: int, name: str, striped: int) -> str:
     y = _TOP + _ROW * index
     width = _LABELS + _RATIOS + _GAP + _SHARES
     stripe = f'<rect x="{_EDGE / 2}" y="{y}" width="{width}" height="{_ROW}" class="stripe"/>' if striped else ""
-    return stripe + _text(_LABELS - 14, y + _ROW - 5, name, anchor="end")
+    return stripe + label(_LABELS - 14, y + _ROW - 5, name, anchor="end")
 
 
 def _marks(row: Mapping[str, Any], index: int, threads: Sequence[int]) -> list[str]:
