@@ -226,6 +226,67 @@ def test_sizes_to_one_and_back_and_a_view_between():
         same(f(x, y), f.__wrapped__(x, y))
 
 
+# Functions of x (n, 12) and y (n, 3) whose views are read by one group, and how often anything else runs.
+VIEWS = {
+    "gates": (lambda x, y: dt.tanh(x[:, 3:6]) * y + dt.exp(x[:, :3]), 0),
+    "a slice of a slice": (lambda x, y: dt.exp(x[1:, 2:8][:, 1:4]) + dt.abs(y[1:]), 0),
+    "steps": (lambda x, y: dt.exp(x[:, ::4]) * y[::1], 0),
+    "a permutation": (lambda x, y: dt.exp(dt.permute_dims(x, (1, 0))) * 2.0, 0),
+    "a reshape": (lambda x, y: dt.exp(dt.reshape(x, (-1, 4, 3))) + y[:, None], 0),
+    "a broadcast": (lambda x, y: dt.exp(dt.broadcast_to(x[0, :3], y.shape)) + y, 0),
+    "of a product": (lambda x, y: dt.tanh((x @ x.T)[:, :1]) * y - 1.0, 1),
+    "of sums": (lambda x, y: dt.sqrt(dt.abs(dt.cumulative_sum(x, axis=1)[:, :3])) * y, 1),
+    "of an operand": (lambda x, y: dt.exp(x + 1.0) * dt.repeat(x[:, :1], 12, axis=1), 0),
+}
+
+
+@pytest.mark.parametrize("case", VIEWS)
+@pytest.mark.parametrize("dtype", [dt.float32, dt.bfloat16], ids=lambda d: d.name)
+def test_views_in_front_of_a_group_are_read_where_they_are(case, dtype):
+    f, others = VIEWS[case]
+    compiled = dt.compile(f, numerics="eager")
+    random = np.random.default_rng(7)
+    for n in (4, 40, 2):
+        x, y = (dt.astype(dt.asarray(random.standard_normal((n, m)), device=DEVICE), dtype) for m in (12, 3))
+        for _ in range(2):
+            same(compiled(x, y), f(x, y))
+        wide = dt.concat([x, x], axis=1)[:, :12]  # not row-major: the views are made
+        same(compiled(wide, y), f(wide, y))
+        assert dt.compile(f, numerics="eager", donate=("x", "y"))(x + 0, y + 0).shape == f(x, y).shape
+    if dtype is dt.float32 and DEVICE == "cpu:0":  # sim runs tanh and others by their decompositions
+        with dt.profile() as p:
+            compiled(x, y)
+        kernels = names(p.events, "kernel")
+        assert len(kernels) == others + 1 and "slice" not in kernels, kernels
+
+
+def test_memory_that_a_view_reads_is_not_taken_for_a_result():
+    """Rows of x are read after the first one has been replaced, were x's memory the result's."""
+
+    def f(a, b):
+        x = a @ b  # ends with the group
+        return dt.exp(x) * 0.5 + x[:1, :]
+
+    def g(a, b):
+        x = a @ b
+        return dt.exp(x) * 0.5 + dt.abs(x[:, :1])
+
+    random = np.random.default_rng(9)
+    for n in (8, 700):
+        a, b = (dt.asarray(random.standard_normal(s), dtype=dt.float32, device=DEVICE) for s in ((n, 12), (12, 12)))
+        for h in (f, g):
+            same(dt.compile(h, numerics="eager")(a, b), h(a, b))
+
+
+def test_a_view_that_others_use_is_still_made():
+    def f(x):
+        y = x[:, :3]
+        return dt.exp(y) * 2.0 + 1.0, y, dt.cumulative_sum(y, axis=1)
+
+    x = dt.asarray(np.random.default_rng(2).standard_normal((5, 7)), dtype=dt.float32, device=DEVICE)
+    same(dt.compile(f, numerics="eager")(x), f(x))
+
+
 @pytest.mark.parametrize("dtype", [dt.bfloat16, dt.float16], ids=lambda d: d.name)
 def test_narrow_floats_round_once_by_default(dtype):
     def f(x, w):

@@ -175,6 +175,21 @@ def test_equal_calls_of_constants_are_one():
     assert program(lambda x: x * 2.5 + x * 2.5, x) == ["multiply(x, 2.5)", "add(v, v)"]
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_permutation_that_loops_read_keeps_its_order(device):
+    """Rounds read the columns of a weight that is stored by columns; once folded, they would read its rows."""
+
+    def f(x, outside=False):
+        w = dt.permute_dims(dt.tril(dt.ones((6, 6), device=x.device)) - 0.5, (1, 0))
+        y = dt.scan(lambda c, row: (row + dt.nn.linear(c, w), c), x[0], x)[1]
+        return y @ w if outside else y
+
+    x = dt.asarray(np.random.default_rng(3).standard_normal((5, 6)), dtype=dt.float32, device=device)
+    assert program(f, x)[0] == "permute_dims(w, axes=(1, 0))"
+    assert not any("permute" in call for call in program(lambda x: f(x, outside=True), x))
+    same(dt.compile(f, numerics="eager")(x), f(x))
+
+
 def test_a_program_holds_few_constants():
     """Beyond 16 MB in all calls of constants stay calls."""
 

@@ -22,6 +22,38 @@ def wide(x):
     return x.astype("float64").numpy() if x.dtype in (dt.float16, dt.bfloat16) else x.numpy().astype("i8")
 
 
+# ---- few rows ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [48, 160])
+@pytest.mark.parametrize("n", [15, 64, 96, 100, 192, 200])
+def test_one_and_two_rows_have_the_bits_of_many(n, k, dtype):
+    """Wide tiles multiply them where b is row-major; many rows go through tiles of two vectors."""
+    x, w, b = (dt.asarray(rng.standard_normal(s), dtype=dtype, device="cpu") for s in ((12, k), (k, n), (n,)))
+    exact = x.numpy().astype("f8") @ w.numpy().astype("f8")
+    many = x @ w
+    np.testing.assert_allclose(many.numpy(), exact, rtol=1e-4, atol=1e-4)
+    biased = dt.nn.linear(x, w.T, b)
+    np.testing.assert_allclose(biased.numpy(), exact + b.numpy(), rtol=1e-4, atol=1e-4)
+    for rows in (1, 2):
+        assert (x[:rows] @ w).numpy().tobytes() == many[:rows].numpy().tobytes()
+        assert dt.nn.linear(x[:rows], w.T, b).numpy().tobytes() == biased[:rows].numpy().tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "complex64"])
+def test_few_rows_of_each_of_many_matrices_are_one_product(dtype):
+    """Rows whose strides do not let them be those of one matrix, as of a batch whose first axes are swapped."""
+    x, w, b = (dt.asarray(np.round(rng.standard_normal(s) * 4), dtype=dtype, device="cpu")
+               for s in ((3, 40, 33), (50, 33), (50,)))  # fmt: skip
+    swapped = dt.permute_dims(x, (1, 0, 2))
+    for got in (dt.nn.linear(swapped, w, b), dt.matmul(swapped, w.T) + b):
+        exact = swapped.numpy().astype("c16") @ w.numpy().T.astype("c16") + b.numpy().astype("c16")
+        np.testing.assert_allclose(got.numpy().astype("c16"), exact, rtol=1e-2 if dtype == "bfloat16" else 1e-6)
+        same = dt.nn.linear(dt.copy(swapped), w, b)  # they are those of one
+        assert dtype == "bfloat16" or got.numpy().tobytes() == same.numpy().tobytes()
+
+
 # ---- matmul(dtype=) ----------------------------------------------------------------------------------------------
 
 

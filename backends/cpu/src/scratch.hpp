@@ -3,7 +3,19 @@
 #include <cstddef>
 
 namespace dovetail::cpu {
-enum class Scratch { operand_a, operand_b, result, partial_result, kernel, kernel_2, onednn, lapack, group, count };
+enum class Scratch {
+  operand_a,
+  operand_b,
+  rows,
+  result,
+  partial_result,
+  kernel,
+  kernel_2,
+  onednn,
+  lapack,
+  group,
+  count
+};
 
 // At least `bytes`, even of 0, aligned to 64; nullptr only if memory is out. The content is undefined, and a
 // second request for the same purpose on the same thread invalidates the first.

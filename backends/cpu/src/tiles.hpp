@@ -28,6 +28,26 @@ struct Batched {
       a += at * axes.a_batch[i], b += at * axes.b_batch[i];
     }
   }
+
+  // Matrices of few rows that share b, too few to reuse what is read of it: a copy of their rows is one matrix.
+  bool share_b_in_few_rows() const {
+    bool shared = matrices > 1 && m <= 4 && n > 1;
+    for (uint32_t i = 0; i < axes.axes; ++i) shared = shared && !axes.b_batch[i];
+    return shared;
+  }
+  template <class T>
+  void copy_rows(const T* a, T* to) const {
+    for (int64_t matrix = 0; matrix < matrices; ++matrix) {
+      int64_t offset, of_b;
+      offsets(matrix, offset, of_b);
+      for (int64_t i = 0; i < m; ++i, to += k) {
+        const T* const row = a + offset + i * a_row;
+        for (int64_t q = 0; q < k; ++q) to[q] = row[q * a_column];
+      }
+    }
+  }
+  // Of such a copy.
+  void join_rows() { m *= matrices, matrices = 1, a_row = k, a_column = 1, axes.axes = 0; }
 };
 
 // The tiles of one matrix.

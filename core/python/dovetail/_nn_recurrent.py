@@ -31,8 +31,10 @@ def _parts(gates: Array, n: int) -> list[Array]:
 
 
 def _lstm_step(state: tuple[Array, ...], given: Array, w_hh: Array, b_hh: Array | None) -> tuple[Array, ...]:
-    h, c = state
-    enter, forget, new, leave = _parts(given + _gates(h, w_hh, b_hh), 4)
+    h, c = state  # each gate's sum by itself: the views of what is added are read by the group that the sums are in
+    enter, forget, new, leave = (
+        a + b for a, b in zip(_parts(given, 4), _parts(_gates(h, w_hh, b_hh), 4), strict=True)
+    )
     c = _op("sigmoid")(forget) * c + _op("sigmoid")(enter) * _op("tanh")(new)
     return _op("sigmoid")(leave) * _op("tanh")(c), c
 

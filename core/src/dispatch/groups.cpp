@@ -18,7 +18,7 @@
 namespace dovetail {
 namespace {
 constexpr size_t kLongestName = 100;  // of a group, in characters
-constexpr size_t kFewOperands = 8;
+constexpr size_t kFewOperands = 16;
 
 // Code that something runs by, to be found by the next equal group.
 class CodeCache {
@@ -110,6 +110,7 @@ class GroupCall {
   }
   GroupCall(const GroupCall&) = delete;
 
+  void set_in(size_t i, const DLTensor& t) { in_[i] = &t; }
   void set_in(size_t i, const Tensor& t) { in_[i] = &t.view; }
   void set_out(size_t i, const Tensor& t) { out_[i] = &t.view; }
   dvt_call& call() { return call_; }
@@ -166,6 +167,20 @@ dvt_answer GroupCode::query(const dvt_exe_call& call) const {
   return answer;
 }
 
+// Of the values that end with the step those that others have made: what a group makes for itself is never in
+// memory.
+std::vector<int> ends_of(const Program& program, const Schedule::Step& step) {
+  std::vector<int> ends;
+  for (const int v : step.dies) {
+    const auto makes = [&](uint32_t k) {
+      const Program::Node& node = program.nodes[k];
+      return v >= node.out && v < node.out + int(node.n_out);
+    };
+    if (std::ranges::none_of(step.nodes, makes)) ends.push_back(v);
+  }
+  return ends;
+}
+
 // ---- groups -----------------------------------------------------------------------------------------------------
 
 std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const Attrs* arguments, uint32_t flags) {
@@ -184,11 +199,16 @@ std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const
   }
   made->types = whole.types();
   made->dies.resize(program.nodes.size());
-  Schedule schedule = make_schedule(program, group);
+  Schedule schedule = schedule_with_views(binding, group);
   for (Schedule::Step& step : schedule.steps) {
     Fusion::Step& to = made->steps.emplace_back(Fusion::Step{step.nodes, std::nullopt});
     made->dies[step.nodes.back()] = step.dies;
     if (!step.is_group) continue;
+    std::vector<int> ends = ends_of(program, step);
+    std::vector<uint32_t> views;
+    for (const uint32_t k : step.nodes)
+      if (is_view(program.nodes[k])) views.push_back(k), made->reasons[k] = nullptr;
+    std::erase_if(step.nodes, [&](uint32_t k) { return is_view(program.nodes[k]); });
     Part part = part_of(binding, made->types, step);
     const char* const name = lasting(name_of(*part.program));
     std::string where = part.program->nodes[0].where;
@@ -196,7 +216,8 @@ std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const
     dump_group(name, *part.program, view->view());
     try {
       auto code = code_cache().find_or_make(device, *compiler, std::move(view));
-      to.group = Fusion::Group{std::move(part), std::move(code), name, std::move(where)};
+      to.group = Fusion::Group{std::move(part), std::move(views), std::move(ends), std::move(code), name,
+                               std::move(where)};
       made->has_groups = true;
     } catch (const Error& e) {  // its nodes run by themselves
       const std::string what = std::string("[compile] ") + name + " runs node by node: " + e.what();
@@ -215,17 +236,24 @@ std::shared_ptr<const Fusion> fuse(const Binding& binding, Device& device, const
 namespace {
 // Results of nodes first: the program's inputs have the memory of callers, who may go on to hold it. Of one shape
 // whatever the sizes: what is equal by chance, a row and one of one row, the code of the group may read otherwise.
-std::vector<int> donors_of(const Fusion& fusion, const Fusion::Step& step, int first_result, uint64_t in_place) {
+std::vector<int> donors_of(const Fusion& fusion, const Fusion::Step& step, const BoundGroup& bound,
+                           int first_result, uint64_t in_place) {
   const Part& part = step.group->part;
   const std::vector<int>& dies = fusion.dies[step.nodes.back()];
-  std::vector<int> donors(part.outputs.size(), -1);
+  std::vector<int> donors(part.outputs.size(), -1), memory;
+  for (size_t i = 0; i < part.inputs.size(); ++i) memory.push_back(bound.memory_of(part, i));
+  const auto is_whole = [&](size_t i) {
+    return bound.views.empty() || bound.views[i].base < 0 ||
+           (bound.views[i].type.dense && bound.views[i].type.numel == bound.views[i].of_elements);
+  };
   for (const bool of_nodes : {true, false})
     for (size_t k = 0; k < donors.size() && in_place >> k; ++k)
       for (size_t i = 0; i < part.inputs.size() && donors[k] < 0 && in_place >> k & 1; ++i) {
-        const int v = part.inputs[i];
-        const auto &x = fusion.types.values[size_t(v)], &out = fusion.types.values[size_t(part.outputs[k])];
-        if ((v >= first_result) == of_nodes && x.dtype == out.dtype && x.shape == out.shape &&
-            std::ranges::count(dies, v) && !std::ranges::count(donors, int(i)))
+        const auto &x = fusion.types.values[size_t(part.inputs[i])],
+                   &out = fusion.types.values[size_t(part.outputs[k])];
+        if ((memory[i] >= first_result) == of_nodes && x.dtype == out.dtype && x.shape == out.shape &&
+            std::ranges::count(dies, memory[i]) && std::ranges::count(memory, memory[i]) == 1 && is_whole(i) &&
+            !std::ranges::count(donors, int(i)))
           donors[k] = int(i);
       }
   return donors;
@@ -253,7 +281,15 @@ std::optional<std::vector<BoundGroup>> bind_groups(const Fusion& fusion, const B
       set(in[i], part.inputs[i], part.program->inputs[i].is_scalar), call.set_in(i, in[i]);
     for (size_t i = 0; i < out.size(); ++i) set(out[i], part.outputs[i], false), call.set_out(i, out[i]);
     bound.answer = step.group->code->query(call.of(&call.call()));
-    bound.donors = donors_of(fusion, step, binding.program->nodes.front().out, bound.answer.in_place);
+    bound.views = bind_views(binding, step.group->views, part.inputs, device);
+    if (!bound.views.empty()) {
+      for (size_t i = 0; i < in.size(); ++i)
+        if (bound.views[i].base >= 0) call.set_in(i, bound.views[i].type);
+      bound.to_views = step.group->code->query(call.of(&call.call()));
+      if (!bound.to_views.level) bound.views.clear();
+    }
+    const uint64_t in_place = (bound.views.empty() ? bound.answer : bound.to_views).in_place;
+    bound.donors = donors_of(fusion, step, bound, binding.program->nodes.front().out, in_place);
   }
   return made;
 }
@@ -338,8 +374,17 @@ bool run_group(const Executable& e, size_t i, Values& values, std::span<const Wa
     if (copies.empty()) copies.reserve(n_in);
     return &copies.emplace_back(std::move(t));
   };
+  const bool by_views = !bound.views.empty() && views_hold(bound.views, values);
+  if (!by_views)
+    for (const uint32_t k : group.views) run_call(e, k, values, {});
+  Few<DLTensor, kFewOperands> views(n_in);  // that are not made
   bool dense = true;
   for (size_t k = 0; k < n_in; ++k) {
+    if (by_views && bound.views[k].base >= 0) {
+      operands[k] = &values[bound.views[k].base];
+      call.set_in(k, views[k] = view_of(bound.views[k], *operands[k]));
+      continue;
+    }
     const Tensor* t = &values[part.inputs[k]];
     if (!t->device && !part.program->inputs[k].is_scalar) t = keep(materialise(*t, device));
     dense &= t->dense;
@@ -347,7 +392,7 @@ bool run_group(const Executable& e, size_t i, Values& values, std::span<const Wa
   }
   Few<Tensor*, kFewOperands> results(n_out);
   for (size_t k = 0; k < n_out; ++k) results[k] = &values.own(part.outputs[k]), call.set_out(k, *results[k]);
-  dvt_answer answer = bound.answer;
+  dvt_answer answer = by_views ? bound.to_views : bound.answer;
   if (!dense) {
     answer = group.code->query(call.of(&call.call()));
     for (size_t k = 0; k < n_in && !answer.level && answer.need_compact; ++k)
@@ -362,7 +407,7 @@ bool run_group(const Executable& e, size_t i, Values& values, std::span<const Wa
     if (const Tensor* const there = wanted_memory(wanted, part.outputs[k], *results[k])) {
       *results[k] = *there;
       value_changes(*there->storage);
-    } else if (donor >= 0 && answer.in_place >> k & 1 && values.is_own(part.inputs[size_t(donor)]) &&
+    } else if (donor >= 0 && answer.in_place >> k & 1 && values.is_own(bound.memory_of(part, size_t(donor))) &&
                may_be_taken(*operands[size_t(donor)]))
       results[k]->take_over(*operands[size_t(donor)]);
     else results[k]->own(allocate(device, device.index, stream, results[k]->bytes()));
@@ -377,6 +422,8 @@ bool run_group(const Executable& e, size_t i, Values& values, std::span<const Wa
   if (recording()) [[unlikely]]
     run_recorded(group.name, dispatch, group.where);
   else dispatch();
+  if (!by_views)
+    for (const uint32_t k : group.views) values.end(e.binding.program->nodes[k].out);
   return true;
 }
 }  // namespace dovetail

@@ -5,13 +5,12 @@
 #include <span>
 
 #include "device/device.hpp"
-#include "dispatch/tensor.hpp"
+#include "dispatch/group_views.hpp"
 #include "graph/c_program.hpp"
 #include "graph/part.hpp"
 
 namespace dovetail {
 struct Executable;
-class Values;
 struct Wanted;
 
 // The device's compiler; nullptr where it has none.
@@ -42,6 +41,8 @@ class Fusions;
 struct Fusion {
   struct Group {
     Part part;
+    std::vector<uint32_t> views;  // nodes of the step that inputs of the part are results of
+    std::vector<int> dies;  // values that end with it, but for those that it does not make when it runs as one
     std::shared_ptr<const GroupCode> code;
     const char* name;   // "multiply+add+gelu", for profiles and messages
     std::string where;  // the user's line of its first node
@@ -71,6 +72,13 @@ struct BoundGroup {
   // Of each result an operand that ends with the group and whose memory it may take, if nothing else holds that;
   // -1.
   std::vector<int> donors;
+  std::vector<GroupView> views;  // of its inputs; empty: none, or they are made before it runs
+  dvt_answer to_views;           // the answer to these in place of row-major operands
+
+  // The value that has input i in its memory.
+  int memory_of(const Part& part, size_t i) const {
+    return !views.empty() && views[i].base >= 0 ? views[i].base : part.inputs[i];
+  }
 };
 
 // nullptr where the device has no compiler. `arguments`: those that the program

@@ -43,6 +43,7 @@ class Round {
     for (const TensorType& t : bound_.values) types_.emplace_back(t);
     if (options.raise) find_raised(device);
     find_used();
+    find_read_here();
     for (const Program::Constant& c : from.program->constants)
       if (c.number < 0) scalars_[c.value] = c.scalar;
     executable_ = make_executable(std::move(*bind_program(from.program, sizes, &arguments)), device);
@@ -99,12 +100,24 @@ class Round {
       if (!needed) used_[size_t(node.out)] = false;
     }
   }
+  static bool is_permutation(const Op& o) {
+    static const Op* const all[] = {&op("permute_dims"), &op("matrix_transpose")};
+    return std::ranges::count(all, &o);
+  }
   bool never_raises(const Program::Node& node) const {
-    static const Op &permute = op("permute_dims"), &transpose = op("matrix_transpose");
     if (from_.covered.contains(node.out)) return true;
     if (node.op->spec.flags & op_control || !node.slots.empty() || node.n_out != 1) return false;
-    return node.in.empty() ||
-           (node.in.size() == 1 && (node.op->elementwise || node.op == &permute || node.op == &transpose));
+    return node.in.empty() || (node.in.size() == 1 && (node.op->elementwise || is_permutation(*node.op)));
+  }
+
+  // Values that something else reads than programs that nodes hold.
+  void find_read_here() {
+    const Program& p = *from_.program;
+    read_here_.assign(size_t(p.n_values), false);
+    for (const int v : p.outputs) read_here_[size_t(v)] = true;
+    for (const Program::Node& node : p.nodes)
+      for (const int v : node.in)
+        if (v >= 0 && !(node.op->spec.flags & op_control)) read_here_[size_t(v)] = true;
   }
 
   bool has_kernel(const Raised& r, Device& device) const {
@@ -176,6 +189,12 @@ class Round {
     if (options_.never_grow && type.bytes() > std::max(kSmall, bytes_that_go(node))) return std::nullopt;
     const auto elements = folding_.run({node.op, in, node.attrs}, type);
     if (!elements) return std::nullopt;
+    // Loops read a permutation in every round, in the order in memory that was chosen for them: it stays a view.
+    if (is_permutation(*node.op) && !read_here_[size_t(node.out)]) {
+      const int value = call(*node.op, in, node.attrs, type.dtype)[0];
+      folding_.note_array(value, *elements);
+      return std::vector<int>{value};
+    }
     again_ = true;  // what it was computed from may be used no more
     folded_ += type.bytes();
     const int value = builder_.array(*elements);
@@ -268,6 +287,7 @@ class Round {
   std::map<int, Scalar> scalars_;  // constants that are the same in all calls
   std::vector<bool> used_;         // by value of the program
   std::vector<uint32_t> uses_;     // by nodes and as results
+  std::vector<bool> read_here_;
   std::map<CallKey, int> calls_, folded_calls_;
   std::map<std::pair<DType, std::string>, int> literals_;
   std::set<int> covered_;

@@ -58,6 +58,8 @@ void run_nested(const Executable& e, size_t k, Values& values, const Tensor* con
   }
 }
 
+}  // namespace
+
 void run_call(const Executable& e, size_t k, Values& values, std::span<const Wanted> wanted) {
   const Program::Node& node = e.binding.program->nodes[k];
   const Executable::Node& bound = e.nodes[k];
@@ -93,6 +95,7 @@ void run_call(const Executable& e, size_t k, Values& values, std::span<const Wan
   else dispatch();
 }
 
+namespace {
 void end_values(const Executable& e, size_t k, Values& values) {
   for (const int v : e.dies(k)) values.end(v);
 }
@@ -139,7 +142,8 @@ void run_steps(const Executable& e, Values& values, std::span<const Wanted> want
     const Fusion::Step& step = e.fusion->steps[i];
     for (const uint32_t k : step.nodes) check_interrupt.add(e.binding.nodes[k].work);
     if (runs_as_group(e, i) && run_group(e, i, values, wanted)) {
-      if (i + 1 < e.fusion->steps.size()) end_values(e, step.nodes.back(), values);
+      if (i + 1 < e.fusion->steps.size())
+        for (const int v : step.group->dies) values.end(v);
     } else {
       for (const uint32_t k : step.nodes) run_node(e, k, values, wanted);
     }
@@ -367,7 +371,11 @@ std::vector<Tensor> replay(const Executable& e, std::vector<Tensor> in, const Te
   const std::vector<Wanted> wanted = given ? wanted_results(p, values, given) : std::vector<Wanted>();
   run_nodes(e, values, wanted);
   std::vector<Tensor> results;
-  for (const int v : p.outputs) results.push_back(values[v]);
+  results.reserve(p.outputs.size());
+  for (auto v = p.outputs.begin(); v != p.outputs.end(); ++v)
+    if (values.is_own(*v) && std::find(v + 1, p.outputs.end(), *v) == p.outputs.end())
+      results.push_back(std::move(values.own(*v)));
+    else results.push_back(values[*v]);
   return results;
 }
 
@@ -376,7 +384,7 @@ namespace {
 void give_donors(const Executable& e, size_t step, Values& values) {
   for (const int donor : e.groups[step].donors) {
     if (donor < 0) continue;
-    const int v = e.fusion->steps[step].group->part.inputs[size_t(donor)];
+    const int v = e.groups[step].memory_of(e.fusion->steps[step].group->part, size_t(donor));
     if (values.is_own(v) && values[v].device && values[v].dense) values.own(v) = compact(values[v]);
   }
 }

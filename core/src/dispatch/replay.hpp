@@ -10,6 +10,7 @@
 
 namespace dovetail {
 class Values;
+struct Wanted;
 
 // How a device runs a program's nodes for inputs of some dtypes: it is the same for all sizes.
 struct ProgramPlans {
@@ -95,6 +96,8 @@ std::vector<NodeWay> node_ways(const Binding&, Device&);  // of each node, for t
 inline bool is_current(const Executable& e) {
   return e.plans->is_current() && (e.arrays.empty() || e.resets == e.device().resets);
 }
+// Runs node `k`, which holds no programs. `wanted`: where results are to be, if what computes them can write there.
+void run_call(const Executable&, size_t k, Values&, std::span<const Wanted> wanted);
 // The operands of node `k` that are given. Those that end with it are taken from `values`: if nobody else holds
 // their memory, the node's programs may use it.
 std::vector<Tensor> take_operands(const Executable&, size_t k, Values&);

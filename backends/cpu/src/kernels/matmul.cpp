@@ -313,7 +313,8 @@ Cut cut(Batched p, const onednn::Panels& panels) {
 
 template <dvt::Product (*product)(const dvt_call*), class T>
 dvt_status pack_size(dvt_device*, const dvt_call* call, uint32_t, uint64_t* size, uint64_t* layout) {
-  const Batched p(product(call));
+  Batched p(product(call));
+  if (p.share_b_in_few_rows()) p.join_rows();
   if constexpr (own_panels<T>) {
     if (!worth_panels<T>(p)) return DVT_UNSUPPORTED;
     *size = uint64_t(gemm::packed_size(p.k, p.n, gemm::panel<T>)) * sizeof(T), *layout = own_layout<T>(p);
@@ -349,8 +350,13 @@ dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* t
 
 template <dvt::Product (*product)(const dvt_call*), class T, class Out>
 dvt_status run(dvt_device*, const dvt_call* call) {
-  const Batched p(product(call));
-  const T *const a = dvt::data<const T>(call->in[0]), *const b = dvt::data<const T>(call->in[1]);
+  Batched p(product(call));
+  const T *a = dvt::data<const T>(call->in[0]), *const b = dvt::data<const T>(call->in[1]);
+  if (p.share_b_in_few_rows()) {
+    T* const rows = static_cast<T*>(scratch(Scratch::rows, size_t(p.matrices * p.m * p.k) * sizeof(T)));
+    if (!rows) return DVT_OOM;
+    p.copy_rows(a, rows), p.join_rows(), a = rows;
+  }
   const T* const bias = dvt::has_in(call, 2) ? dvt::data<const T>(call->in[2]) : nullptr;
   Out* const c = dvt::data<Out>(call->out[0]);
   if (p.matrices == 1 && p.m * p.n <= 4096 && p.m * p.n * p.k <= 100'000)  // nothing to split

@@ -200,16 +200,28 @@ DOVETAIL_CPU_INLINE bool is_wide(const Shifted<T>&) {
   return true;
 }
 
+// One or two rows: tiles of more columns, for as many sums as a processor adds to at a time. The first of the
+// columns that remain.
+template <int Rows, int Columns, class T, class B>
+int64_t multiply_wide(int64_t j, int64_t n, int64_t k, const Blocks<T>& a, const B& b, const Target<T>& c,
+                      int64_t length) {
+  for (constexpr int64_t step = Columns * width<T>; j + step <= n; j += step)
+    tile<T, Rows, Columns>(k, a.data, a.row, a.column, rows_of(b, j, 0, 1), c.from(0, j), step, length);
+  return j;
+}
+
 template <class T, class B>
 void multiply_blocks(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const B& b, const Target<T>& c,
                      int64_t length) {
   using Rows = decltype(rows_of(b, 0, 0, 1));
   constexpr int P = panel<T>, Wide = sizeof(V<T>) == 64 ? 8 : 4;
   int64_t j = 0;
-  if constexpr (!std::is_same_v<B, Weights<T>>)
-    if (m == 1 && is_wide(b))  // reads longer runs of b's rows
-      for (constexpr int64_t step = Wide * width<T>; j + step <= n; j += step)
-        tile<T, 1, Wide>(k, a.data, a.row, a.column, rows_of(b, j, 0, 1), c.from(0, j), step, length);
+  if constexpr (!std::is_same_v<B, Weights<T>>) {
+    if (m == 1 && is_wide(b)) j = multiply_wide<1, Wide>(0, n, k, a, b, c, length);
+    if (m == 2 && is_wide(b)) j = multiply_wide<2, Wide == 8 ? 6 : 4>(0, n, k, a, b, c, length);
+    if (m <= 2 && is_wide(b))
+      j = m == 1 ? multiply_wide<1, 4>(j, n, k, a, b, c, length) : multiply_wide<2, 4>(j, n, k, a, b, c, length);
+  }
   const int64_t blocks = (m + a.rows - 1) / a.rows;
   for (; j < n; j += P) {
     const int64_t columns = least<int64_t>(P, n - j);
@@ -355,6 +367,8 @@ class Job {
   }
   // The bias in whole panels, of the type in which sums are made.
   bool widen_bias() {
+    if constexpr (!converts)
+      if (p_.n % P == 0) return bias_ = p_.bias, true;
     T* const bias = static_cast<T*>(scratch(Scratch::partial_result, size_t((p_.n + P - 1) / P * P) * sizeof(T)));
     if (!bias) return false;
     for (int64_t j = 0; j < p_.n; ++j) bias[j] = load(p_.bias[j]);
