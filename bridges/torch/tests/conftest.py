@@ -10,6 +10,7 @@ import pytest
 import torch
 
 dovetail_torch._autoload()  # `import torch` has, where the wheel is installed
+torch.set_num_threads(1)  # as many processes run tests as there are cores
 
 
 @pytest.fixture(params=["cpu:0", "sim:0"])
