@@ -274,8 +274,8 @@ test-llvm: $(LLVM)/.installed
 	@echo "-- tests of dovetail-llvm"
 	@$(LLVM)/bin/python -m pytest -n $(JOBS) --dist worksteal $(SELECT) toolchains/llvm/tests
 
-# One version of torch, float32, five samples of each operator; test-torch-all (cmake/torch.mk) has every sample, more dtypes and
-# versions.
+# One version of torch, float32, five samples of each operator, three of each lowering; test-torch-all (cmake/torch.mk) has
+# more samples, dtypes, models and versions.
 test-torch: $(TORCH)/.installed
 	@echo "-- tests of dovetail-torch"
 	@$(TORCH)/bin/python -m pytest -n $(JOBS) --dist worksteal $(SELECT) bridges/torch/tests

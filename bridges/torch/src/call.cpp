@@ -13,9 +13,21 @@ dvr_tensor& Call::next() {
   return *t;
 }
 
+namespace {
+// item() would ask torch's dispatcher for what a Python number holds.
+Scalar value_of(const Tensor& t) {
+  if (!t.unsafeGetTensorImpl()->is_wrapped_number()) return t.item();
+  switch (t.scalar_type()) {
+    case at::kDouble: return *t.const_data_ptr<double>();
+    case at::kLong: return *t.const_data_ptr<int64_t>();
+    default: return t.item();
+  }
+}
+}  // namespace
+
 Call& Call::in(const Tensor& t) {
   if (!t.defined()) return in_.push_back(nullptr), *this;
-  if (t.is_cpu() && t.dim() == 0) return number(t.item());
+  if (t.is_cpu() && t.dim() == 0) return number(value_of(t));
   if (!t.is_privateuseone() || (device_ >= 0 && t.device().index() != device_)) [[unlikely]]
     expect_same_device(torch_device(std::max<c10::DeviceIndex>(device_, 0)), t);
   device_ = t.device().index();

@@ -122,6 +122,9 @@ void implement(torch::Library& m, Function* function) {
   m.impl(name.c_str(), function);
 }
 
+// torch's form of a structured operator: it infers the result and calls the form with `out`.
+constexpr c10::DispatchKeySet kStructured(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
+
 // ---- what many ops need
 using at::Scalar;
 using at::Tensor;

@@ -58,9 +58,10 @@ void on_devices(const Tensor& from, const Tensor& to) {
 Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
   if (to.numel() == 0) return to;
   if (from._is_zerotensor()) return const_cast<Tensor&>(to).zero_();  // it has no memory
-  if (from.is_cpu()) from_host(from, to, non_blocking);
-  else if (to.is_cpu()) onto_host(from.expand(to.sizes()), to, non_blocking);
-  else on_devices(from.expand(to.sizes()), to);
+  if (from.is_cpu()) return from_host(from, to, non_blocking), to;
+  const Tensor full = from.sizes() == to.sizes() ? from : from.expand(to.sizes());
+  if (to.is_cpu()) onto_host(full, to, non_blocking);
+  else on_devices(full, to);
   return to;
 }
 Tensor copy_from_and_resize(const Tensor& from, const Tensor& to) {

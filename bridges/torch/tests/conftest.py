@@ -15,6 +15,7 @@ import torch
 ANOTHER = os.environ.get("DOVETAIL_TORCH_TEST_DEVICE")
 
 dovetail_torch._autoload()  # `import torch` has, where the wheel is installed
+torch.set_num_threads(1)  # as many processes run tests as there are cores
 
 
 @pytest.fixture(params=[ANOTHER] if ANOTHER else ["cpu:0", "sim:0"])

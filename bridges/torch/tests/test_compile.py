@@ -32,7 +32,10 @@ def expect_equal(got, expected, largest=LARGEST):
 # ---- models ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(models.MODELS))
+# The slow ones repeat what test_exported.py runs by the same lowerings, and what others compile.
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in ("t5", "unet"))) for n in sorted(models.MODELS)]
+)
 def test_a_model_is_one_program(name):
     model, args, _ = models.make(name)
     with torch.no_grad():
@@ -51,7 +54,7 @@ def test_one_program_serves_twenty_lengths_and_other_batches():
     assert not made.eager
 
 
-@pytest.mark.parametrize("name", ["gpt2", "bert", "resnet18"])
+@pytest.mark.parametrize("name", ["gpt2", pytest.param("bert", marks=pytest.mark.slow), "resnet18"])
 def test_training_takes_the_same_steps(name):
     model, args, _ = models.make(name)
     own = copy.deepcopy(model)

@@ -44,21 +44,25 @@ namespace dovetail_torch {
 namespace {
 namespace aten = at::_ops;
 
-// ---- the hottest calls without torch's inference: equal floats in row-major order
+// ---- the hottest calls without torch's inference: equal floats in row-major order, or one and a Python number
 bool is_plain(const Tensor& a, const Tensor& b) {
   return a.scalar_type() == b.scalar_type() && is_real_float(a) && a.device() == b.device() && a.is_contiguous() &&
          b.is_contiguous();
 }
+bool has_plain_result(const Tensor& a, const Tensor& b) {
+  if (!b.unsafeGetTensorImpl()->is_wrapped_number()) return is_plain(a, b);
+  return a.is_privateuseone() && is_real_float(a) && a.is_contiguous() && !b.is_complex();
+}
 template <class Aten, Name name>
 Tensor binary_new(const Tensor& a, const Tensor& b) {
   Tensor r;
-  if (is_plain(a, b) && Call(op<name>()).in(a).in(b).make(r)) return r;
+  if (has_plain_result(a, b) && Call(op<name>()).in(a).in(b).make(r)) return r;
   return Aten::redispatch(kStructured, a, b);
 }
 template <class Aten, Name name>
 Tensor add_new(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   Tensor r;
-  if (is_one(alpha) && is_plain(a, b) && Call(op<name>()).in(a).in(b).make(r)) return r;
+  if (is_one(alpha) && has_plain_result(a, b) && Call(op<name>()).in(a).in(b).make(r)) return r;
   return Aten::redispatch(kStructured, a, b, alpha);
 }
 
@@ -86,6 +90,15 @@ Tensor rsub_scalar(const Tensor& a, const Scalar& b, const Scalar& alpha) {
   return at::native::wrapped_scalar_tensor(b).sub(a, alpha);
 }
 
+Tensor pow_scalar(const Tensor& a, const Scalar& b) {
+  Tensor r;
+  if (is_real_float(a) && a.is_contiguous() && !b.isComplex()) {
+    const double power = b.toDouble();
+    if (power == 1) return a.clone();
+    if (power == 2 ? Call(op<"square">()).in(a).make(r) : Call(op<"pow">()).in(a).number(b).make(r)) return r;
+  }
+  return aten::pow_Tensor_Scalar::redispatch(kStructured, a, b);
+}
 Tensor& pow_scalar_out(const Tensor& a, const Scalar& b, Tensor& out) {
   const auto as = at::result_type(a, b);
   if (is_one(b) && as == a.scalar_type() && as == out.scalar_type()) return out.copy_(a);
@@ -213,6 +226,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::nextafter_out>(m, &binary<aten::nextafter_out, "nextafter">);
   implement<aten::copysign_out>(m, &binary<aten::copysign_out, "copysign", Integers::become_floats>);
   implement<aten::pow_Tensor_Tensor_out>(m, &binary<aten::pow_Tensor_Tensor_out, "pow">);
+  implement<aten::pow_Tensor_Scalar>(m, &pow_scalar);
   implement<aten::pow_Tensor_Scalar_out>(m, &pow_scalar_out);
   implement<aten::bitwise_and_Tensor_out>(m, &binary<aten::bitwise_and_Tensor_out, "bitwise_and">);
   implement<aten::bitwise_or_Tensor_out>(m, &binary<aten::bitwise_or_Tensor_out, "bitwise_or">);

@@ -7,8 +7,6 @@ namespace dovetail_torch {
 // torch computes with a Python number alone in the default dtype; its copy keeps the number's precision.
 inline Tensor unwrapped(const Tensor& t) { return t.unsafeGetTensorImpl()->is_wrapped_number() ? t.clone() : t; }
 
-constexpr c10::DispatchKeySet kStructured(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
-
 // Structured ops: torch has given `out` its shape and dtype, but for an `out` of the caller, which may have any.
 // The runtime refuses those that are not the result's. Where an op is not one of floats, integers stay integers
 // then.

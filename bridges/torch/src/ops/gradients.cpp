@@ -35,6 +35,14 @@ bool masked(const Tensor& grad, const Tensor& mask, const Tensor& out) {
   return Call(op<"where">()).in(mask).number(Scalar(0)).in(grad).into(out);
 }
 
+Tensor threshold_backward(const Tensor& grad, const Tensor& x, const Scalar& threshold) {
+  Tensor low, r;
+  if (plain(grad, x) && grad.sizes() == x.sizes() && grad.is_contiguous() && x.is_contiguous() &&
+      Call(op<"less_equal">()).in(x).number(threshold).make(low) &&
+      Call(op<"where">()).in(low).number(Scalar(0)).in(grad).make(r))
+    return r;
+  return aten::threshold_backward::redispatch(kStructured, grad, x, threshold);
+}
 Tensor& threshold_backward_out(const Tensor& grad, const Tensor& x, const Scalar& threshold, Tensor& out) {
   Tensor low;
   if (plain(grad, x) && Call(op<"less_equal">()).in(x).number(threshold).make(low) && masked(grad, low, out))
@@ -130,6 +138,7 @@ Tensor& softmax_backward_out(const Tensor& grad, const Tensor& y, int64_t dim, a
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  implement<aten::threshold_backward>(m, &threshold_backward);
   implement<aten::threshold_backward_grad_input>(m, &threshold_backward_out);
   implement<aten::hardtanh_backward_grad_input>(m, &hardtanh_backward_out);
   implement<aten::hardtanh_backward>(m, &hardtanh_backward);

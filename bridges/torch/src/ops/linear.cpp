@@ -24,6 +24,20 @@ bool product(const Tensor& a, const Tensor& b, Tensor& r) {
   return a.scalar_type() != at::kBool && Call(op<"matmul">()).in(a).in(b).make(r);
 }
 
+// The product of two matrices of floats and a bias, in one call. False where the result is not that, or has no
+// size.
+bool one_call(const Tensor& a, const Tensor& b, const Tensor& bias, Tensor& r) {
+  if (!is_real_float(a) || a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0) ||
+      a.scalar_type() != b.scalar_type() || a.device() != b.device())
+    return false;
+  if (is_transposed(b)) return Call(op<"linear">()).in(a).in(b.t()).in(bias).make(r);
+  return !bias.defined() && product(a, b, r);
+}
+
+Tensor mm(const Tensor& a, const Tensor& b) {
+  Tensor r;
+  return one_call(a, b, {}, r) ? r : aten::mm::redispatch(kStructured, a, b);
+}
 Tensor& mm_out(const Tensor& a, const Tensor& b, Tensor& out) {
   if (is_real_float(a) && is_transposed(b) && Call(op<"linear">()).in(a).in(b.t()).absent().into(out)) return out;
   if (a.scalar_type() != at::kBool && Call(op<"matmul">()).in(a).in(b).into(out)) return out;
@@ -42,6 +56,12 @@ bool combine(const Tensor& s, const Tensor& p, const Scalar& beta, const Scalar&
   else if (!Call(op<"add">()).in(is_one(beta) ? s : s * beta).in(scaled).into(out))
     out.copy_((is_one(beta) ? s : s * beta) + scaled);
   return true;
+}
+Tensor addmm(const Tensor& s, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+  Tensor r;
+  const bool is_bias = is_one(beta) && is_one(alpha) && s.dim() == 1 && b.dim() == 2 && s.size(0) == b.size(1) &&
+                       s.scalar_type() == a.scalar_type() && s.is_privateuseone();
+  return is_bias && one_call(a, b, s, r) ? r : aten::addmm::redispatch(kStructured, s, a, b, beta, alpha);
 }
 Tensor& addmm_out(const Tensor& s, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha,
                   Tensor& out) {
@@ -73,8 +93,10 @@ Tensor dot(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  implement<aten::mm>(m, &mm);
   implement<aten::mm_out>(m, &mm_out);
   implement<aten::bmm_out>(m, &bmm_out);
+  implement<aten::addmm>(m, &addmm);
   implement<aten::addmm_out>(m, &addmm_out);
   implement<aten::baddbmm_out>(m, &baddbmm_out);
   implement<aten::addmv_out>(m, &addmv_out);

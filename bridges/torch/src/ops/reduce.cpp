@@ -37,6 +37,16 @@ using OptionalDType = std::optional<at::ScalarType>;
 
 int64_t axis_of(const Tensor& x, int64_t dim) { return at::maybe_wrap_dim(dim, x.dim()); }
 
+// Without torch's inference: of floats, whose sums have their dtype.
+template <class Aten, Name name>
+Tensor reduced_new(const Tensor& x, OptionalAxes dim, bool keep, OptionalDType dtype) {
+  Tensor r;
+  if (is_real_float(x) && (!dtype || *dtype == x.scalar_type())) {
+    const Axes axes = axes_of(x.dim(), dim);
+    if (Call(op<name>()).in(x).set("axis", axes).set("keepdims", keep).make(r)) return r;
+  }
+  return Aten::redispatch(kStructured, x, dim, keep, dtype);
+}
 Tensor& sum_out(const Tensor& x, OptionalAxes dim, bool keep, OptionalDType dtype, Tensor& out) {
   const Axes axes = axes_of(x.dim(), dim);
   const auto as = out.scalar_type();
@@ -207,6 +217,8 @@ Tensor& softmax_out(const Tensor& x, int64_t dim, bool half_to_float, Tensor& ou
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  implement<aten::sum_dim_IntList>(m, &reduced_new<aten::sum_dim_IntList, "sum">);
+  implement<aten::mean_dim>(m, &reduced_new<aten::mean_dim, "mean">);
   implement<aten::sum_IntList_out>(m, &sum_out);
   implement<aten::mean_out>(m, &mean_out);
   implement<aten::amax_out>(m, &extreme_out<aten::amax_out, "max">);
