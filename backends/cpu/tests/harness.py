@@ -163,7 +163,7 @@ class Session:
             EXTENSION(lambda *_: None),
         )
         self.keep.append(callbacks)
-        return Host(ct.sizeof(Host), 1, 0, 1, str(path).encode(), *callbacks)
+        return Host(ct.sizeof(Host), 1, 0, 0, str(path).encode(), *callbacks)
 
     def check(self, status: int) -> None:
         failure, self.failure = self.failure, None
