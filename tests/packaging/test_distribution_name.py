@@ -60,8 +60,8 @@ def test_both_in_one_environment(last, tmp_path, core_wheel, wheel):
 
 
 def test_whoever_needs_the_runtime_says_which(repository):
-    """By its name on the index, this version of it, and how far: plugins that use the device protocol alone work until
-    the next major version, what uses more until the next minor one."""
+    """By its name on the index, this version of it, and how far: plugins that use the device protocol alone work
+    until the next major version, what uses more until the next minor one."""
     version = Version(Path(repository, "VERSION").read_text())
     minor, major = f"{version.major}.{version.minor + 1}.0.dev0", f"{version.major + 1}.0.dev0"
     projects = {path for path in repository.glob("*/*/pyproject.toml") if not path.match("*/build/*")}
