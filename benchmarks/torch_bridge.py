@@ -37,7 +37,7 @@ def operators(device: str) -> dict[str, Callable[[], object]]:
         "mm (functional)": lambda: torch.mm(x, y),
         "sum (functional)": lambda: x.sum(0),
         "erf (structured)": lambda: torch.erf(x),
-        "maximum (structured)": lambda: torch.maximum(x, y),
+        "maximum (functional)": lambda: torch.maximum(x, y),
         "x * 2.0": lambda: x * 2.0,
         "add_ (structured)": lambda: x.add_(y),
         "empty": lambda: torch.empty(4, 4, device=device),

@@ -1,4 +1,4 @@
-"""Models of transformers, diffusers and torchvision, unchanged, on each device: as torch's CPU, without a fallback."""
+"""Models of transformers, diffusers and torchvision, unchanged, on each device: torch's results, no fallback."""
 
 import copy
 
@@ -42,7 +42,8 @@ def mistral():
 
 def opt():
     config = transformers.OPTConfig(vocab_size=99, hidden_size=32, ffn_dim=48, num_hidden_layers=2,
-                                    num_attention_heads=4, max_position_embeddings=64, word_embed_proj_dim=32)  # fmt: skip
+                                    num_attention_heads=4, max_position_embeddings=64,
+                                    word_embed_proj_dim=32)  # fmt: skip
     return transformers.OPTForCausalLM(config)
 
 
