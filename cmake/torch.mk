@@ -9,8 +9,9 @@ torch_sources := $(shell find bridges/torch/src bridges/torch/cmake core/include
 build/torch/%/.built: $(torch_sources) | $(TORCH)/.tools
 	@echo "-- the library of dovetail-torch for torch $*"
 	@test -d $(@D)/torch/torch || $(call pip,$(TORCH)) install --no-deps --target $(@D)/torch "torch==$*.*"
-	@{ PYTHONPATH=$(abspath $(@D)/torch) $(BIN)/cmake -S bridges/torch -B $(@D)/cmake -DPython_EXECUTABLE=$(abspath $(TORCH)/bin/python) \
-	  && $(BIN)/cmake --build $(@D)/cmake; } > $@.log 2>&1 || { tail -n 200 $@.log; exit 1; }
+	@{ export PATH="$(abspath $(TORCH)/bin):$$PATH" PYTHONPATH=$(abspath $(@D)/torch) \
+	  && cmake -S bridges/torch -B $(@D)/cmake -DPython_EXECUTABLE=$(abspath $(TORCH)/bin/python) \
+	  && cmake --build $(@D)/cmake; } > $@.log 2>&1 || { tail -n 200 $@.log; exit 1; }
 	@touch $@
 
 # One wheel for all of them, into dist/release.

@@ -273,6 +273,16 @@ def test_functional_transforms(device):
     assert torch.allclose(torch.func.jvp(torch.sin, (x,), (x,))[1].cpu(), x.cpu().cos() * x.cpu(), atol=1e-5)
 
 
+@pytest.mark.parametrize(("n", "among"), [(7, 0), (0, 3), (51865, 100), (300, 20000)])
+def test_isin(n, among, device, no_fallback):
+    """No values, those of a vocabulary, and more pairs than are compared at once."""
+    x = torch.arange(n)
+    values = torch.randint(0, 400, (among,), generator=torch.Generator().manual_seed(20261129))
+    for invert in (False, True):
+        got = torch.isin(x.to(device), values.to(device), invert=invert)
+        assert torch.equal(got.cpu(), torch.isin(x, values, invert=invert))
+
+
 # ---- memory
 def test_memory():
     torch.dovetail.empty_cache()

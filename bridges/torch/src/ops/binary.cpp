@@ -60,6 +60,13 @@ Tensor binary_new(const Tensor& a, const Tensor& b) {
   return Aten::redispatch(kStructured, a, b);
 }
 template <class Aten, Name name>
+Tensor compared_new(const Tensor& a, const Scalar& b) {
+  Tensor r;
+  const bool is_plain = is_real_float(a) && a.is_contiguous() && !b.isComplex();
+  if (is_plain && Call(op<name>()).in(a).number(b).make(r)) return r;
+  return Aten::redispatch(kStructured, a, b);
+}
+template <class Aten, Name name>
 Tensor add_new(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   Tensor r;
   if (is_one(alpha) && has_plain_result(a, b) && Call(op<name>()).in(a).in(b).make(r)) return r;
@@ -201,6 +208,8 @@ Tensor& masked_fill_tensor_(Tensor& x, const Tensor& mask, const Tensor& value) 
 }  // namespace
 
 #define DOVETAIL_COMPARISON(aten_name, name)                                               \
+  implement<aten::aten_name##_Tensor>(m, &binary_new<aten::aten_name##_Tensor, name>);     \
+  implement<aten::aten_name##_Scalar>(m, &compared_new<aten::aten_name##_Scalar, name>);   \
   implement<aten::aten_name##_Tensor_out>(m, &binary<aten::aten_name##_Tensor_out, name>); \
   implement<aten::aten_name##_Scalar_out>(m, &binary_number<aten::aten_name##_Scalar_out, name>)
 
@@ -209,6 +218,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::sub_Tensor>(m, &add_new<aten::sub_Tensor, "subtract">);
   implement<aten::mul_Tensor>(m, &binary_new<aten::mul_Tensor, "multiply">);
   implement<aten::div_Tensor>(m, &binary_new<aten::div_Tensor, "divide">);
+  implement<aten::maximum>(m, &binary_new<aten::maximum, "maximum">);
+  implement<aten::minimum>(m, &binary_new<aten::minimum, "minimum">);
   implement<aten::add__Tensor>(m, &add_in_place);
   implement<aten::mul__Tensor>(m, &binary_in_place<aten::mul__Tensor, "multiply">);
   implement<aten::add_out>(m, &add_out<aten::add_out, "add">);

@@ -29,6 +29,7 @@
 #include <ATen/ops/trace_ops.h>
 #include <ATen/ops/vdot_ops.h>
 #include <ATen/ops/view_as_real_native.h>
+#include <ATen/ops/zeros.h>
 
 #include <cmath>
 
@@ -188,10 +189,17 @@ std::tuple<Tensor&, Tensor&> kthvalue_out(const Tensor& x, int64_t k, int64_t di
   return {store(value, values), store(index, indices)};
 }
 Tensor& isin_out(const Tensor& x, const Tensor& among, bool unique, bool invert, Tensor& out) {
-  constexpr int64_t kPairs = 1 << 20;  // each is compared: more would need a sort
-  if (x.numel() * among.numel() > kPairs || !among.numel())
+  constexpr int64_t kPairs = 1 << 26, kBlock = 1 << 22;  // each pair is compared: more would need a sort
+  if (x.numel() * among.numel() > kPairs)
     return fall_back<aten::isin_Tensor_Tensor_out>(x, among, unique, invert, out);
-  const Tensor found = x.unsqueeze(-1).eq(among.reshape({-1})).any(-1);
+  const Tensor column = x.unsqueeze(-1), values = among.reshape({-1});
+  const int64_t n = values.numel(), most = std::max<int64_t>(1, kBlock / std::max<int64_t>(1, x.numel()));
+  Tensor found;
+  for (int64_t i = 0; i < n; i += most) {
+    const Tensor here = column.eq(values.narrow(0, i, std::min(most, n - i))).any(-1);
+    found = found.defined() ? found.logical_or(here) : here;
+  }
+  if (!found.defined()) found = at::zeros(x.sizes(), x.options().dtype(at::kBool));
   return store(invert ? found.logical_not() : found, out);
 }
 
