@@ -375,8 +375,10 @@ bool run_group(const Executable& e, size_t i, Values& values, std::span<const Wa
     return &copies.emplace_back(std::move(t));
   };
   const bool by_views = !bound.views.empty() && views_hold(bound.views, values);
-  if (!by_views)
+  if (!by_views && !group.views.empty()) {
+    set_types_inside(e, i, values);
     for (const uint32_t k : group.views) run_call(e, k, values, {});
+  }
   Few<DLTensor, kFewOperands> views(n_in);  // that are not made
   bool dense = true;
   for (size_t k = 0; k < n_in; ++k) {

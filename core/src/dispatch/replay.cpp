@@ -145,6 +145,7 @@ void run_steps(const Executable& e, Values& values, std::span<const Wanted> want
       if (i + 1 < e.fusion->steps.size())
         for (const int v : step.group->dies) values.end(v);
     } else {
+      set_types_inside(e, i, values);
       for (const uint32_t k : step.nodes) run_node(e, k, values, wanted);
     }
   }
@@ -246,22 +247,32 @@ std::shared_ptr<const ProgramPlans> plan_program(const Binding& binding, Device&
   return made;
 }
 
-PackedTypes::PackedTypes(std::span<const TensorType> types, size_t n_first) : n_(types.size()), n_first_(n_first) {
-  size_t words = n_;
-  for (const TensorType& t : types) words += size_t(t.rank());
-  for (const TensorType& t : types.first(n_first)) n_first_words_ += 1 + size_t(t.rank());
-  words_.resize(words);
-  int64_t* to = words_.data();
-  for (const TensorType& t : types) {
-    *to++ = int64_t(t.dtype) << 32 | t.rank();
-    to = std::copy_n(t.dims, t.rank(), to);
+PackedTypes::PackedTypes(std::span<const TensorType> types, size_t n_first, const std::vector<bool>* skipped)
+    : n_(types.size()), n_first_(n_first) {
+  for (size_t i = 0; i < n_; ++i) {
+    if (i == n_first) n_first_words_ = words_.size();
+    const TensorType& t = types[i];
+    if (!skipped || !(*skipped)[i]) {
+      words_.push_back(int64_t(t.dtype) << 32 | t.rank());
+      words_.insert(words_.end(), t.dims, t.dims + t.rank());
+    } else if (i && i != n_first && (*skipped)[i - 1]) {
+      --words_.back();
+    } else {
+      words_.push_back(-1);
+    }
   }
+  if (n_first == n_) n_first_words_ = words_.size();
+  words_.shrink_to_fit();
 }
 
 void PackedTypes::set(Tensor* const* made, Device& device, bool first) const {
   const int64_t* from = words_.data() + (first ? 0 : n_first_words_);
-  for (Tensor* const to : std::span(made, first ? n_ : n_ - n_first_)) {
-    Tensor& t = *to;
+  for (Tensor *const *to = made, *const *const end = made + (first ? n_ : n_ - n_first_); to != end;) {
+    if (*from < 0) {
+      to -= *from++;
+      continue;
+    }
+    Tensor& t = **to++;
     t.dtype = DType(*from >> 32);
     const auto rank = uint32_t(*from++);
     int64_t step = 1;  // as set_shape(), of sizes that it has seen
@@ -279,7 +290,10 @@ void PackedTypes::set(Tensor* const* made, Device& device, bool first) const {
 
 std::vector<TensorType> PackedTypes::of(std::span<const int> values) const {
   std::vector<const int64_t*> places;
-  for (const int64_t* at = words_.data(); places.size() < n_; at += 1 + uint32_t(*at)) places.push_back(at);
+  for (const int64_t* at = words_.data(); places.size() < n_;) {
+    places.insert(places.end(), size_t(*at < 0 ? -*at : 1), at);
+    at += *at < 0 ? 1 : 1 + uint32_t(*at);
+  }
   std::vector<TensorType> types;
   for (const int v : values) {
     const int64_t* at = places[size_t(v)];
@@ -319,7 +333,10 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
       resets(device().resets) {
   const Program& program = *binding.program;
   if (f)
-    if (auto bound = bind_groups(*f, binding, device())) fusion = std::move(f), groups = std::move(*bound);
+    if (auto bound = bind_groups(*f, binding, device())) {
+      fusion = std::move(f), groups = std::move(*bound);
+      leave_out_inside();
+    }
   for (size_t k = 0; k < nodes.size(); ++k) {
     nodes[k].donor = donor_of(program, program.nodes[k], dies(k), binding.values);
     nodes[k].keeps = keeps(program, program.nodes[k], binding.values);
@@ -327,6 +344,31 @@ Executable::Executable(Binding b, std::shared_ptr<const ProgramPlans> p, std::sp
   if (!program.arguments.empty()) numbers = binding.numbers;
   makes_outputs = makes_other_outputs(program);
   give_back_memory(binding);
+}
+
+void Executable::leave_out_inside() {
+  std::vector<bool> skipped(binding.values.size(), false);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const Fusion::Step& step = fusion->steps[i];
+    std::vector<TensorType> of_values;
+    std::vector<int> values;
+    for (size_t k = 0; step.group && groups[i].answer.level && k < step.nodes.size(); ++k) {
+      const Program::Node& node = binding.program->nodes[step.nodes[k]];
+      for (int v = node.out; v < node.out + int(node.n_out); ++v) {
+        if (std::ranges::count(step.group->part.outputs, v)) continue;
+        skipped[size_t(v)] = true;
+        values.push_back(v), of_values.push_back(binding.values[size_t(v)]);
+      }
+    }
+    inside.push_back({std::move(values), PackedTypes(of_values)});
+  }
+  types = PackedTypes(binding.values, first_inputs, &skipped);
+}
+
+void set_types_inside(const Executable& e, size_t step, Values& values) {
+  std::vector<Tensor*> at;
+  for (const int v : e.inside[step].values) at.push_back(&values.own(v));
+  e.inside[step].types.set(at.data(), e.device());
 }
 
 size_t Executable::bytes() const {
@@ -404,6 +446,7 @@ void replay_and_compare(const Executable& e, std::vector<Tensor> in, const std::
       for (size_t k = 0; ran && k < step.group->part.outputs.size(); ++k)
         results.push_back(of_group[step.group->part.outputs[k]]);
     }
+    set_types_inside(e, i, values);
     for (const uint32_t k : step.nodes) run_node(e, k, values, {});
     for (size_t k = 0; k < results.size(); ++k) {
       const int v = step.group->part.outputs[k];

@@ -28,8 +28,8 @@ struct ProgramPlans {
 // The dtypes and shapes of row-major tensors, in little memory: many executables are kept.
 class PackedTypes {
  public:
-  // Those behind the first `n_first` are set fast by themselves.
-  explicit PackedTypes(std::span<const TensorType>, size_t n_first = 0);
+  // Those behind the first `n_first` are set fast by themselves. `skipped`: nullptr, or which are never set.
+  explicit PackedTypes(std::span<const TensorType>, size_t n_first = 0, const std::vector<bool>* skipped = nullptr);
   size_t bytes() const { return words_.size() * sizeof(int64_t); }
   size_t size() const { return n_; }
   // To tensors without storage, one for each type, without `first` those behind the first ones only.
@@ -38,7 +38,8 @@ class PackedTypes {
 
  private:
   size_t n_, n_first_;
-  std::vector<int64_t> words_;  // of each in turn the dtype and the rank in one, then its sizes
+  // Of each in turn the dtype and the rank in one, then its sizes; for n that are skipped -n.
+  std::vector<int64_t> words_;
   size_t n_first_words_ = 0;
 };
 
@@ -48,6 +49,11 @@ struct Executable {
     int donor = -1;      // a value that ends with the node and whose memory output 0 may take
     bool keeps = false;  // a cast of an operand of the program to a narrow float: see cast_and_keep()
     std::shared_ptr<const Executable> nested;  // its decomposition, where that is what the plan wants
+  };
+  // The values that only a group has, which get their types where its nodes run one by one.
+  struct Inside {
+    std::vector<int> values;
+    PackedTypes types;
   };
   Executable(Binding, std::shared_ptr<const ProgramPlans>, std::span<const Tensor> arrays,
              std::shared_ptr<const Fusion>);
@@ -59,7 +65,7 @@ struct Executable {
   Binding binding;  // without its values and numbers
   std::shared_ptr<const ProgramPlans> plans;
   size_t first_inputs;               // the program's first values are so many inputs of it
-  PackedTypes types;                 // of the values
+  PackedTypes types;                 // of the values, but for those that only a group has
   std::vector<NumberValue> numbers;  // of the binding, where a call gives some (Program::arguments)
   bool makes_outputs;                // each is another value that a node makes
   std::vector<Node> nodes;
@@ -68,6 +74,10 @@ struct Executable {
   uint64_t resets;                                                            // of the device when it was made
   std::shared_ptr<const Fusion> fusion;                                       // nullptr: node by node
   std::vector<BoundGroup> groups;                                             // of the fusion's steps
+  std::vector<Inside> inside;                                                 // of these
+
+ private:
+  void leave_out_inside();
 };
 
 // For the dtypes of a binding. Throws Error(not_implemented) where the device lacks a kernel that a node needs.
@@ -96,6 +106,8 @@ std::vector<NodeWay> node_ways(const Binding&, Device&);  // of each node, for t
 inline bool is_current(const Executable& e) {
   return e.plans->is_current() && (e.arrays.empty() || e.resets == e.device().resets);
 }
+// Gives the values of a step that only its group has their types, for its nodes to run one by one.
+void set_types_inside(const Executable&, size_t step, Values&);
 // Runs node `k`, which holds no programs. `wanted`: where results are to be, if what computes them can write there.
 void run_call(const Executable&, size_t k, Values&, std::span<const Wanted> wanted);
 // The operands of node `k` that are given. Those that end with it are taken from `values`: if nobody else holds

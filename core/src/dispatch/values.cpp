@@ -24,6 +24,7 @@ Values::Values(const Executable& e, const std::vector<Scalar>* constants) : n_(e
   make_room();
   for (size_t i = 0; i < n_; ++i) memory_->own[i].view.data = nullptr;  // of an earlier run
   e.types.set(memory_->at.data(), e.device());
+  for (size_t i = 0; i < e.inside.size(); ++i) set_types_inside(e, i, *this);
   set_constants(e, constants);
 }
 
