@@ -31,7 +31,8 @@ struct Batched {
 
   // Matrices of few rows that share b, too few to reuse what is read of it: a copy of their rows is one matrix.
   bool share_b_in_few_rows() const {
-    bool shared = matrices > 1 && m <= 4 && n > 1;
+    constexpr int64_t few = 32, most_copied = 1 << 20;  // rows of a matrix; elements in all
+    bool shared = matrices > 1 && m <= few && n > 1 && k > 0 && matrices * m <= most_copied / k;
     for (uint32_t i = 0; i < axes.axes; ++i) shared = shared && !axes.b_batch[i];
     return shared;
   }
