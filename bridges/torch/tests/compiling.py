@@ -4,8 +4,6 @@ import pytest
 import torch
 from dovetail_torch.compile import Report, backend, report
 
-LARGEST = 1e-5  # error, of the largest result
-
 
 @pytest.fixture(autouse=True)
 def fresh():

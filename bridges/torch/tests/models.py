@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch import nn
 
 
@@ -25,6 +26,23 @@ def _import_torchvision() -> None:
 
 
 _import_torchvision()  # before transformers does
+
+LARGEST = 1e-5  # error, of the largest result
+
+
+def expect_equal(got, expected, largest=LARGEST):
+    """The leaves of two trees are equal, up to `largest` of the largest element. got: on any device."""
+    got, expected = pytree.tree_leaves(got), pytree.tree_leaves(expected)
+    assert len(got) == len(expected)
+    for g, e in zip(got, expected):
+        if not isinstance(e, torch.Tensor):
+            assert g == e
+            continue
+        assert g.shape == e.shape and g.dtype == e.dtype
+        g, e = g.detach().cpu().double(), e.detach().double()
+        error, size = (g - e).abs().max().item() if e.numel() else 0.0, e.abs().max().item() if e.numel() else 1.0
+        assert error <= largest * max(size, 1e-30), f"error {error} of {size}"
+
 
 Made = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
 MODELS: dict[str, Callable[[], Made]] = {}

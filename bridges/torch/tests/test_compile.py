@@ -11,23 +11,9 @@ import models
 import pytest
 import torch
 import torch.nn.functional as F
-import torch.utils._pytree as pytree
-from compiling import LARGEST, compiled, expect_programs, fresh  # noqa: F401 - a fixture
+from compiling import compiled, expect_programs, fresh  # noqa: F401 - a fixture
 from dovetail_torch.compile import report
-
-
-def expect_equal(got, expected, largest=LARGEST):
-    got, expected = pytree.tree_leaves(got), pytree.tree_leaves(expected)
-    assert len(got) == len(expected)
-    for g, e in zip(got, expected):
-        if not isinstance(e, torch.Tensor):
-            assert g == e
-            continue
-        assert g.shape == e.shape and g.dtype == e.dtype
-        g, e = g.detach().double(), e.detach().double()
-        error, size = (g - e).abs().max().item() if e.numel() else 0.0, e.abs().max().item() if e.numel() else 1.0
-        assert error <= largest * max(size, 1e-30), f"error {error} of {size}"
-
+from models import expect_equal
 
 # ---- models ------------------------------------------------------------------------------------------------------
 

@@ -6,8 +6,9 @@ import dovetail_torch
 import eager_models
 import pytest
 import torch
-from compiling import LARGEST, compiled, expect_programs, fresh  # noqa: F401 - a fixture
+from compiling import compiled, expect_programs, fresh  # noqa: F401 - a fixture
 from dovetail_torch.compile import report
+from models import LARGEST
 from torch import nn
 
 

@@ -8,23 +8,14 @@ import pytest
 import torch
 import torch.utils._pytree as pytree
 import transformers
+from models import expect_equal
 
-LARGEST = 1e-5  # error, of the largest result
 SMALL = {"vocab_size": 99, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
          "num_attention_heads": 4, "max_position_embeddings": 64}  # fmt: skip
 
 
 def on(device, tree):
     return pytree.tree_map(lambda x: x.to(device) if isinstance(x, torch.Tensor) else x, tree)
-
-
-def expect_equal(got, expected):
-    got, expected = pytree.tree_leaves(got), pytree.tree_leaves(expected)
-    assert len(got) == len(expected)
-    for g, e in zip(got, expected):
-        if isinstance(e, torch.Tensor):
-            assert g.shape == e.shape and g.dtype == e.dtype
-            assert (g.cpu().double() - e.double()).abs().max() <= LARGEST * e.double().abs().max()
 
 
 @pytest.mark.parametrize("name", sorted(models.MODELS))
@@ -48,18 +39,15 @@ def opt():
 
 
 def gpt2():
-    config = transformers.GPT2Config(vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=64)
-    return transformers.GPT2LMHeadModel(config)
+    return models.MODELS["gpt2"]()[0].inner
 
 
 def llama():
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL, num_key_value_heads=2))
+    return models.MODELS["llama"]()[0].inner
 
 
 def t5():
-    config = transformers.T5Config(vocab_size=99, d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4,
-                                   decoder_start_token_id=0)  # fmt: skip
-    return transformers.T5ForConditionalGeneration(config)
+    return models.MODELS["t5"]()[0].inner
 
 
 def whisper():
