@@ -133,3 +133,23 @@ def test_out_on_another_device_is_refused(device, call):
     for place in ("cpu", other):
         with pytest.raises(RuntimeError, match="same device"):
             call(x, lambda place=place: torch.zeros(3, 3, device=place))
+
+
+def gather_by_int32(x, out):
+    return torch.gather(x, 1, torch.zeros(2, 3, dtype=torch.int32, device=x.device), out=out)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda x, out: torch.neg(x, out=out), gather_by_int32]
+    + [
+        lambda x, out, dim=dim, keep=keep: torch.sum(x, dim, keepdim=keep, out=out)
+        for dim in (0, [-1], [0, 1], None)
+        for keep in (False, True)
+    ],
+)
+def test_an_empty_out_is_served(call, device, no_fallback):
+    x = normal(3, 4)
+    expected = call(x, torch.empty(0))
+    result = call(x.to(device), torch.empty(0, device=device))
+    torch.testing.assert_close(result.cpu(), expected)

@@ -62,8 +62,9 @@ Tensor& gather_out(const Tensor& x, int64_t dim, const Tensor& i, bool sparse, T
   }
   if (!i.numel()) return out;
   Tensor part;
-  if (i.scalar_type() == at::kLong && same_axes(x, i, axis_of(x, dim), false, part) &&
-      Call(op<"take_along_axis">()).in(part).in(i).set("axis", axis_of(x, dim)).into(out))
+  const bool indices = i.scalar_type() == at::kLong || i.scalar_type() == at::kInt;
+  if (indices && same_axes(x, i, axis_of(x, dim), false, part) &&
+      Call(op<"take_along_axis">()).in(part).in(i, at::kLong).set("axis", axis_of(x, dim)).into(out))
     return out;
   return fall_back<aten::gather_out>(x, dim, i, sparse, out);
 }
