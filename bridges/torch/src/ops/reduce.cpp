@@ -26,7 +26,7 @@
 #include <ATen/ops/var_ops.h>
 
 #include <ATen/WrapDimUtils.h>
-#include <algorithm>
+#include <ATen/native/ReduceOpsUtils.h>
 
 #include "call.hpp"
 
@@ -48,19 +48,10 @@ Tensor reduced_new(const Tensor& x, OptionalAxes dim, bool keep, OptionalDType d
   }
   return Aten::redispatch(kStructured, x, dim, keep, dtype);
 }
-// The size of x without these axes, or with 1 for each.
-c10::DimVector reduced_size(const Tensor& x, const Axes& axes, bool keep) {
-  c10::DimVector size;
-  for (int64_t a = 0; a < x.dim(); ++a) {
-    const bool reduced = std::find(axes.begin(), axes.end(), a) != axes.end();
-    if (!reduced || keep) size.push_back(reduced ? 1 : x.size(a));
-  }
-  return size;
-}
 Tensor& sum_out(const Tensor& x, OptionalAxes dim, bool keep, OptionalDType dtype, Tensor& out) {
   const Axes axes = axes_of(x.dim(), dim);
   const auto as = out.scalar_type();
-  fit(out, reduced_size(x, axes, keep));
+  fit(out, at::meta::get_reduction_shape(x, axes, keep));
   if (Call(op<"sum">()).in(x, as).set("axis", axes).set("dtype", as).set("keepdims", keep).into(out)) return out;
   return fall_back<aten::sum_IntList_out>(x, dim, keep, dtype, out);
 }

@@ -78,11 +78,7 @@ Tensor& logical_not_out(const Tensor& x, Tensor& out) {
   return fall_back<aten::logical_not_out>(x, out);
 }
 Tensor& abs_out(const Tensor& x, Tensor& out) {
-  if (!x.is_complex() && x.scalar_type() == out.scalar_type()) {
-    fit(out, x.sizes());
-    if (Call(op<"abs">()).in(x).into(out)) return out;
-  }
-  return fall_back<aten::abs_out>(x, out);
+  return x.is_complex() ? fall_back<aten::abs_out>(x, out) : unary<aten::abs_out, "abs", Integers::stay>(x, out);
 }
 Tensor abs(const Tensor& x) {
   Tensor r;
