@@ -74,9 +74,16 @@ std::vector<int> who(const std::string& what) {
 }
 int asked(const std::string& request) { return int(who(request).size()); }
 std::vector<int> workers() { return who("start"); }
-bool alive(int pid) {  // and no zombie
+// Whether its parent does not see its end yet. The first thread is a zombie from its own end on, with others beside it or none.
+bool alive(int pid) {
   const std::string status = platform::read_file("/proc/" + std::to_string(pid) + "/stat");
-  return !status.empty() && status[status.rfind(')') + 2] != 'Z';
+  if (status.empty()) return false;
+  std::istringstream fields(status.substr(status.rfind(')') + 2));
+  std::string field;
+  fields >> field;
+  const bool zombie = field == "Z";
+  for (int i = 4; i <= 20; ++i) fields >> field;  // see proc(5)
+  return !zombie || std::stoi(field) > 1;
 }
 void wait_for_end(int pid) {
   for (int i = 0; i < 100 && alive(pid); ++i) std::this_thread::sleep_for(50ms);
