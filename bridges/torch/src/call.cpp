@@ -73,6 +73,12 @@ bool Call::run(dvr_tensor* results, uint32_t n) {
   return false;
 }
 
+bool Call::into_empty(const Tensor& out) {
+  if (out.numel() || !out.is_privateuseone()) return false;
+  Tensor result;
+  return make(result) && (store_in(out, result), true);
+}
+
 void expect_same_device(c10::Device device, const Tensor& t) {
   TORCH_CHECK(t.device() == device,
               "Expected all tensors to be on the same device, but found at least two devices, ", device, " and ",
@@ -89,12 +95,12 @@ Axes axes_of(int64_t ndim, at::OptionalIntArrayRef dim) {
 }
 
 void fit(const Tensor& out, c10::IntArrayRef size) { at::native::resize_output(out, size); }
-Tensor& store(const Tensor& result, Tensor& out) {
+void store_in(const Tensor& out, const Tensor& result) {
   TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ", result.scalar_type(),
               " can't be cast to the desired output type ", out.scalar_type());
   expect_same_device(result.device(), out);
   fit(out, result.sizes());
-  return out.copy_(result);
+  out.copy_(result);
 }
 
 }  // namespace dovetail_torch

@@ -29,7 +29,7 @@ const dvr_op* op() {
 void count_call();
 bool counts_calls();
 
-// in() and number() add operands, set() attributes; into() and make() run the call. They return false where
+// in() and number() add operands, set() attributes; over(), into() and make() run the call. They return false where
 // Dovetail does not serve it; the caller then falls back. Other failures are raised.
 class Call {
  public:
@@ -65,10 +65,18 @@ class Call {
 
   // Results in memory that is there, of the op's shapes and dtypes.
   template <class... T>
-  bool into(const T&... outs) {
+  bool over(const T&... outs) {
     dvr_tensor results[sizeof...(outs)];
     int k = 0;
     return served_ && (given(outs, results[k++]) && ...) && run(results, sizeof...(outs));
+  }
+  // The same, but one without elements gets the result's shape first, as torch does it.
+  template <class... T>
+  bool into(const T&... outs) {
+    if (over(outs...)) [[likely]]
+      return true;
+    if constexpr (sizeof...(outs) == 1) return into_empty(outs...);
+    return false;
   }
   // New row-major results.
   template <class... T>
@@ -86,6 +94,7 @@ class Call {
   Call& put(const char* name, dvt_attr value);
   bool given(const at::Tensor& out, dvr_tensor& to) const { return out.is_privateuseone() && describe(out, to); }
   bool run(dvr_tensor* results, uint32_t n);
+  bool into_empty(const at::Tensor& out);
 
   static constexpr size_t kNear = 6;
   const dvr_op* op_;
@@ -147,6 +156,7 @@ Axes axes_of(int64_t ndim, at::OptionalIntArrayRef dim);
 // Gives an `out` of an op that torch does not size itself the shape of the result.
 void fit(const Tensor& out, c10::IntArrayRef size);
 // Writes a result into the caller's `out`, which gets its shape and keeps its dtype.
-Tensor& store(const Tensor& result, Tensor& out);
+void store_in(const Tensor& out, const Tensor& result);
+inline Tensor& store(const Tensor& result, Tensor& out) { return store_in(out, result), out; }
 
 }  // namespace dovetail_torch

@@ -141,7 +141,18 @@ def gather_by_int32(x, out):
 
 @pytest.mark.parametrize(
     "call",
-    [lambda x, out: torch.neg(x, out=out), gather_by_int32]
+    [
+        lambda x, out: torch.neg(x, out=out),
+        lambda x, out: torch.add(x, x[0], alpha=2, out=out),
+        lambda x, out: torch.mul(x, 2.0, out=out),
+        lambda x, out: torch.maximum(x, x[:, :1], out=out),
+        lambda x, out: torch.clamp(x, -1, 1, out=out),
+        lambda x, out: torch._C._nn.gelu(x, out=out),
+        lambda x, out: torch.mean(x, 0, out=out),
+        lambda x, out: torch.amax(x, 1, out=out),
+        lambda x, out: torch.mm(x, x.mT, out=out),
+        gather_by_int32,
+    ]
     + [
         lambda x, out, dim=dim, keep=keep: torch.sum(x, dim, keepdim=keep, out=out)
         for dim in (0, [-1], [0, 1], None)
@@ -153,3 +164,14 @@ def test_an_empty_out_is_served(call, device, no_fallback):
     expected = call(x, torch.empty(0))
     result = call(x.to(device), torch.empty(0, device=device))
     torch.testing.assert_close(result.cpu(), expected)
+
+
+def test_an_empty_tensor_is_not_resized_in_place(device):
+    x, mask = torch.empty(0, device=device), torch.ones(3, dtype=torch.bool, device=device)
+    for value in (1.0, torch.tensor(1.0)):
+        with pytest.raises(RuntimeError):
+            x.masked_fill_(mask, value)
+    for other in (torch.ones(3, device=device), torch.ones(2, 3, device=device)):
+        with pytest.raises(RuntimeError):
+            x.add_(other)
+    assert x.shape == (0,)

@@ -76,11 +76,11 @@ Tensor add_new(const Tensor& a, const Tensor& b, const Scalar& alpha) {
 // In place, of the hottest ones.
 template <class Aten, Name name>
 Tensor& binary_in_place(Tensor& a, const Tensor& b) {
-  if (is_plain(a, b) && a.sizes() == b.sizes() && Call(op<name>()).in(a).in(b).into(a)) return a;
+  if (is_plain(a, b) && a.sizes() == b.sizes() && Call(op<name>()).in(a).in(b).over(a)) return a;
   return Aten::redispatch(kStructured, a, b);
 }
 Tensor& add_in_place(Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (is_one(alpha) && is_plain(a, b) && a.sizes() == b.sizes() && Call(op<"add">()).in(a).in(b).into(a)) return a;
+  if (is_one(alpha) && is_plain(a, b) && a.sizes() == b.sizes() && Call(op<"add">()).in(a).in(b).over(a)) return a;
   return aten::add__Tensor::redispatch(kStructured, a, b, alpha);
 }
 
@@ -195,13 +195,13 @@ Tensor& fill_tensor_(Tensor& x, const Tensor& value) {
 }
 Tensor& zero_(Tensor& x) { return fill_number_(x, 0); }
 Tensor& masked_fill_(Tensor& x, const Tensor& mask, const Scalar& value) {
-  if (mask.scalar_type() == at::kBool && Call(op<"where">()).in(mask).number(value).in(x).into(x)) return x;
+  if (mask.scalar_type() == at::kBool && Call(op<"where">()).in(mask).number(value).in(x).over(x)) return x;
   return fall_back<aten::masked_fill__Scalar>(x, mask, value);
 }
 Tensor& masked_fill_tensor_(Tensor& x, const Tensor& mask, const Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
               value.dim(), " dimension(s).");
-  if (mask.scalar_type() == at::kBool && Call(op<"where">()).in(mask).in(value, x.scalar_type()).in(x).into(x))
+  if (mask.scalar_type() == at::kBool && Call(op<"where">()).in(mask).in(value, x.scalar_type()).in(x).over(x))
     return x;
   return fall_back<aten::masked_fill__Tensor>(x, mask, value);
 }

@@ -18,7 +18,6 @@ at::ScalarType dtype_for(at::ScalarType common, const Tensor& out) {
 template <class Aten, Name name, Integers integers = Integers::become_floats>
 Tensor& unary(const Tensor& x, Tensor& out) {
   const auto as = dtype_for<integers>(x.scalar_type(), out);
-  if (out.scalar_type() == as) fit(out, x.sizes());
   return Call(op<name>()).in(x, as).into(out) ? out : fall_back<Aten>(x, out);
 }
 // An op whose result has the dtype of the op, as isnan.

@@ -26,7 +26,6 @@
 #include <ATen/ops/var_ops.h>
 
 #include <ATen/WrapDimUtils.h>
-#include <ATen/native/ReduceOpsUtils.h>
 
 #include "call.hpp"
 
@@ -51,7 +50,6 @@ Tensor reduced_new(const Tensor& x, OptionalAxes dim, bool keep, OptionalDType d
 Tensor& sum_out(const Tensor& x, OptionalAxes dim, bool keep, OptionalDType dtype, Tensor& out) {
   const Axes axes = axes_of(x.dim(), dim);
   const auto as = out.scalar_type();
-  fit(out, at::meta::get_reduction_shape(x, axes, keep));
   if (Call(op<"sum">()).in(x, as).set("axis", axes).set("dtype", as).set("keepdims", keep).into(out)) return out;
   return fall_back<aten::sum_IntList_out>(x, dim, keep, dtype, out);
 }

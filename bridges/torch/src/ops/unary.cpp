@@ -86,7 +86,7 @@ Tensor abs(const Tensor& x) {
 }
 
 Tensor relu(const Tensor& x) { return predicate<aten::relu, "relu">(x); }
-Tensor& relu_(Tensor& x) { return Call(op<"relu">()).in(x).into(x) ? x : fall_back<aten::relu_>(x); }
+Tensor& relu_(Tensor& x) { return Call(op<"relu">()).in(x).over(x) ? x : fall_back<aten::relu_>(x); }
 Tensor& gelu_out(const Tensor& x, c10::string_view approximate, Tensor& out) {
   const char* const how = approximate == "tanh" ? "tanh" : "none";
   if (Call(op<"gelu">()).in(x).set("approximate", how).into(out)) return out;
@@ -102,7 +102,7 @@ Tensor& leaky_relu_out(const Tensor& x, const Scalar& slope, Tensor& out) {
   return fall_back<aten::leaky_relu_out>(x, slope, out);
 }
 Tensor hardswish(const Tensor& x) { return predicate<aten::hardswish, "hardswish">(x); }
-Tensor& hardswish_(Tensor& x) { return Call(op<"hardswish">()).in(x).into(x) ? x : fall_back<aten::hardswish_>(x); }
+Tensor& hardswish_(Tensor& x) { return Call(op<"hardswish">()).in(x).over(x) ? x : fall_back<aten::hardswish_>(x); }
 Tensor hardtanh(const Tensor& x, const Scalar& low, const Scalar& high) {
   Tensor r;
   if (is_real_float(x) && Call(op<"clip">()).in(x).number(low).number(high).make(r)) return r;
