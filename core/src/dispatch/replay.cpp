@@ -376,6 +376,10 @@ size_t Executable::bytes() const {
   for (const auto& [node, made] : programs)
     for (size_t i = 0; i < made.size(); ++i)
       if (!i || made[i] != made[i - 1]) parts += made[i]->bytes();
+  for (const Inside& i : inside) parts += sizeof i + i.values.size() * sizeof(int) + i.types.bytes();
+  for (const BoundGroup& g : groups)
+    parts += sizeof g + g.symbols.size() * sizeof(int64_t) + g.donors.size() * sizeof(int) +
+             g.views.size() * sizeof(GroupView);
   return parts + sizeof *this + types.bytes() + nodes.size() * (sizeof(Node) + sizeof(Binding::Node)) +
          binding.attrs.size() * (sizeof(Attrs) + sizeof(void*)) + binding.constants.size() * sizeof(Scalar);
 }
