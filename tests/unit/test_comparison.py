@@ -1,6 +1,9 @@
 """`dovetail bench --against`: points, figures, load, the plot, and runs next to NumPy."""
 
+import contextlib
 import json
+import subprocess
+import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
@@ -9,6 +12,7 @@ from pathlib import Path
 
 import dovetail
 import numpy as np
+import psutil
 import pytest
 from click.testing import CliRunner
 from dovetail.cli.app import dovetail as command
@@ -420,6 +424,24 @@ def test_a_worker_is_stopped_between_its_answers():
         assert worker.ask(time=0.0)["seconds"] > 0
     finally:
         worker.close()
+
+
+def test_a_stopped_worker_ends_with_a_parent_that_is_killed():
+    program = """
+import time
+from dovetail.cli.comparison.processes import Process
+worker = Process("numpy", 1, None)
+print(worker.pid, flush=True)
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        worker = int(parent.stdout.readline())
+        parent.terminate()
+    end = time.monotonic() + 10
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while psutil.Process(worker).status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < end, worker
+            time.sleep(0.01)
 
 
 def test_a_device_that_is_missing_ends_the_worker():

@@ -5,10 +5,12 @@ It answers each line of JSON on its input with one on its output: {"prepare": po
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import math
 import os
+import signal
 import sys
 import time
 from itertools import repeat
@@ -22,6 +24,7 @@ from dovetail.cli.comparison.points import Point
 
 _SAMPLES = 4096  # of a result, to compare
 _TICK = 1e-9
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl
 _WARM = 0.25  # of a batch, before one of several calls: the other contenders have used the caches
 
 
@@ -98,7 +101,14 @@ def _tuples(given: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
 
 
+def _end_with_parent() -> None:
+    """A process that is stopped does not see that the one which asks has been killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
 def main(name: str, threads: str, device: str | None = None) -> None:
+    _end_with_parent()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is not an answer
 
