@@ -108,7 +108,7 @@ Tensor pow_scalar(const Tensor& a, const Scalar& b) {
 }
 Tensor& pow_scalar_out(const Tensor& a, const Scalar& b, Tensor& out) {
   const auto as = at::result_type(a, b);
-  if (is_one(b) && as == a.scalar_type() && as == out.scalar_type()) return out.copy_(a);
+  if (is_one(b) && as == a.scalar_type() && as == out.scalar_type()) return store(a, out);
   if (!b.isComplex() && b.toDouble() == 2 && Call(op<"square">()).in(a, as).into(out)) return out;
   return Call(op<"pow">()).in(a, as).number(b).into(out) ? out : fall_back<aten::pow_Tensor_Scalar_out>(a, b, out);
 }

@@ -75,7 +75,7 @@ Tensor& elu_backward_out(const Tensor& grad, const Scalar& alpha, const Scalar& 
     return fall_back<aten::elu_backward_grad_input>(grad, alpha, scale, input_scale, is_result, x, out);
   const double a = alpha.toDouble() * scale.toDouble(), k = input_scale.toDouble();
   const Tensor negative = is_result ? (x + a) * k : (x * k).exp() * (a * k);
-  return out.copy_(select_by(x.le(0), grad * negative, grad * scale));
+  return store(select_by(x.le(0), grad * negative, grad * scale), out);
 }
 Tensor& hardsigmoid_backward_out(const Tensor& grad, const Tensor& x, Tensor& out) {
   if (plain(grad, x) && masked(grad * (1. / 6), x.gt(-3).logical_and(x.lt(3)).logical_not(), out)) return out;
@@ -88,11 +88,11 @@ Tensor hardswish_backward(const Tensor& grad, const Tensor& x) {
 }
 Tensor& tanh_backward_out(const Tensor& grad, const Tensor& y, Tensor& out) {
   if (!plain(grad, y)) return fall_back<aten::tanh_backward_grad_input>(grad, y, out);
-  return out.copy_(grad * (1 - y * y));
+  return store(grad * (1 - y * y), out);
 }
 Tensor& sigmoid_backward_out(const Tensor& grad, const Tensor& y, Tensor& out) {
   if (!plain(grad, y)) return fall_back<aten::sigmoid_backward_grad_input>(grad, y, out);
-  return out.copy_(grad * (1 - y) * y);
+  return store(grad * (1 - y) * y, out);
 }
 Tensor& silu_backward_out(const Tensor& grad, const Tensor& x, Tensor& out) {
   if (plain(grad, x) && Call(op<"silu_grad">()).in(x).in(grad).into(out)) return out;
@@ -114,7 +114,7 @@ Tensor& softplus_backward_out(const Tensor& grad, const Tensor& x, const Scalar&
                               Tensor& out) {
   if (!plain(grad, x)) return fall_back<aten::softplus_backward_grad_input>(grad, x, beta, threshold, out);
   const Tensor z = x * beta;
-  return out.copy_(select_by(z.gt(threshold), grad, grad * z.sigmoid()));
+  return store(select_by(z.gt(threshold), grad, grad * z.sigmoid()), out);
 }
 Tensor log_sigmoid_backward(const Tensor& grad, const Tensor& x, const Tensor& buffer) {
   if (!plain(grad, x)) return fall_back<aten::log_sigmoid_backward>(grad, x, buffer);
@@ -125,7 +125,7 @@ Tensor& logit_backward_out(const Tensor& grad, const Tensor& x, std::optional<do
   const double low = eps ? *eps : 0, high = 1 - low;
   const Tensor inside = grad / (x * (1 - x));
   const Tensor outside = eps ? grad * 0 : grad * std::numeric_limits<double>::quiet_NaN();
-  return out.copy_(select_by(x.ge(low).logical_and(x.le(high)), inside, outside));
+  return store(select_by(x.ge(low).logical_and(x.le(high)), inside, outside), out);
 }
 
 template <class Aten, Name name>

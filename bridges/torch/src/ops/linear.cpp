@@ -52,9 +52,9 @@ Tensor& bmm_out(const Tensor& a, const Tensor& b, Tensor& out) {
 bool combine(const Tensor& s, const Tensor& p, const Scalar& beta, const Scalar& alpha, Tensor& out) {
   const Tensor scaled = is_one(alpha) ? p : p * alpha;
   const bool ignored = !beta.isComplex() && beta.toDouble() == 0;
-  if (ignored) out.copy_(scaled);
+  if (ignored) store(scaled, out);
   else if (!Call(op<"add">()).in(is_one(beta) ? s : s * beta).in(scaled).into(out))
-    out.copy_((is_one(beta) ? s : s * beta) + scaled);
+    store((is_one(beta) ? s : s * beta) + scaled, out);
   return true;
 }
 Tensor addmm(const Tensor& s, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {

@@ -25,8 +25,7 @@ Tensor reduced(const Tensor& loss, int64_t reduction) {
 }
 Tensor& give(const Tensor& loss, int64_t reduction, Tensor& out) {
   const Tensor r = reduced(loss, reduction);
-  fit(out, r.sizes());
-  return out.copy_(r);
+  return store(r, out);
 }
 // The gradient by each element's loss.
 Tensor spread(const Tensor& grad, const Tensor& x, int64_t reduction) {
@@ -105,8 +104,7 @@ Tensor& mse_loss_out(const Tensor& x, const Tensor& y, int64_t reduction, Tensor
 Tensor& mse_loss_backward_out(const Tensor& grad, const Tensor& x, const Tensor& y, int64_t reduction,
                               Tensor& out) {
   const Tensor r = spread(grad, x, reduction) * (x - y) * 2;
-  fit(out, r.sizes());
-  return out.copy_(r);
+  return store(r, out);
 }
 Tensor mse_loss_backward(const Tensor& grad, const Tensor& x, const Tensor& y, int64_t reduction) {
   return spread(grad, x, reduction) * (x - y) * 2;
@@ -122,8 +120,7 @@ Tensor& smooth_l1_backward_out(const Tensor& grad, const Tensor& x, const Tensor
   if (!plain(x, y)) return fall_back<aten::smooth_l1_loss_backward_grad_input>(grad, x, y, reduction, beta, out);
   const Tensor z = x - y, slope = beta > 0 ? select_by(z.abs().lt(beta), z / beta, z.sign()) : z.sign();
   const Tensor r = spread(grad, x, reduction) * slope;
-  fit(out, r.sizes());
-  return out.copy_(r);
+  return store(r, out);
 }
 Tensor huber_loss(const Tensor& x, const Tensor& y, int64_t reduction, double delta) {
   TORCH_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
@@ -134,8 +131,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& y, int64_t reduction, double de
 Tensor& huber_loss_backward_out(const Tensor& grad, const Tensor& x, const Tensor& y, int64_t reduction,
                                 double delta, Tensor& out) {
   const Tensor r = spread(grad, x, reduction) * (x - y).clamp(-delta, delta);
-  fit(out, r.sizes());
-  return out.copy_(r);
+  return store(r, out);
 }
 
 // ---- binary cross-entropy; logarithms are at least -100, as torch has them

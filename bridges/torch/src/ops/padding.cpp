@@ -62,9 +62,7 @@ template <class Aten, Rule rule>
 Tensor& pad_out(const Tensor& x, Ints pads, Tensor& out) {
   if (!x.numel() && out.numel() == 0) return out;
   if (!fits(x, rule, pads)) return fall_back<Aten>(x, pads, out);
-  const Tensor r = padded(x, rule, pads);
-  fit(out, r.sizes());
-  return out.copy_(r);
+  return store(padded(x, rule, pads), out);
 }
 template <class Aten, Rule rule>
 Tensor pad(const Tensor& x, Ints pads) {
@@ -73,8 +71,7 @@ Tensor pad(const Tensor& x, Ints pads) {
 template <class Aten, Rule rule>
 Tensor& pad_backward_out(const Tensor& grad, const Tensor& x, Ints pads, Tensor& out) {
   if (!fits(x, rule, pads)) return fall_back<Aten>(grad, x, pads, out);
-  fit(out, x.sizes());
-  return out.copy_(padded_gradient(grad, x, rule, pads));
+  return store(padded_gradient(grad, x, rule, pads), out);
 }
 template <class Aten, Rule rule>
 Tensor pad_backward(const Tensor& grad, const Tensor& x, Ints pads) {

@@ -189,7 +189,7 @@ Tensor& max_pool2d_backward(const Tensor& grad, const Tensor& x, Ints k, Ints s,
                             const Tensor& indices, Tensor& out) {
   if (!x.numel() || !grad.numel())
     return fall_back<aten::max_pool2d_with_indices_backward_grad_input>(grad, x, k, s, p, d, ceil, indices, out);
-  return out.copy_(max_pool_gradient<2>(grad, x, indices));
+  return store(max_pool_gradient<2>(grad, x, indices), out);
 }
 Tensor max_pool3d_backward(const Tensor& grad, const Tensor& x, Ints k, Ints s, Ints p, Ints d, bool ceil,
                            const Tensor& indices) {

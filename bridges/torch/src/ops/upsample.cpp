@@ -116,25 +116,25 @@ bool fits(const Tensor& x) { return is_real_float(x) && x.numel(); }
 template <class Aten, Rule rule, class... S>
 Tensor& nearest_out(const Tensor& x, Ints size, S... scales, Tensor& out) {
   const Scale all[] = {scales...};
-  return fits(x) ? out.copy_(resample(x, rule, size, false, all)) : fall_back<Aten>(x, size, scales..., out);
+  return fits(x) ? store(resample(x, rule, size, false, all), out) : fall_back<Aten>(x, size, scales..., out);
 }
 template <class Aten, Rule rule, class... S>
 Tensor& smooth_out(const Tensor& x, Ints size, bool align_corners, S... scales, Tensor& out) {
   const Scale all[] = {scales...};
-  return fits(x) ? out.copy_(resample(x, rule, size, align_corners, all))
+  return fits(x) ? store(resample(x, rule, size, align_corners, all), out)
                  : fall_back<Aten>(x, size, align_corners, scales..., out);
 }
 template <class Aten, Rule rule, class... S>
 Tensor& nearest_backward_out(const Tensor& grad, Ints size, Ints input_size, S... scales, Tensor& out) {
   const Scale all[] = {scales...};
-  return fits(grad) ? out.copy_(resample_gradient(grad, rule, input_size, false, all))
+  return fits(grad) ? store(resample_gradient(grad, rule, input_size, false, all), out)
                     : fall_back<Aten>(grad, size, input_size, scales..., out);
 }
 template <class Aten, Rule rule, class... S>
 Tensor& smooth_backward_out(const Tensor& grad, Ints size, Ints input_size, bool align_corners, S... scales,
                             Tensor& out) {
   const Scale all[] = {scales...};
-  return fits(grad) ? out.copy_(resample_gradient(grad, rule, input_size, align_corners, all))
+  return fits(grad) ? store(resample_gradient(grad, rule, input_size, align_corners, all), out)
                     : fall_back<Aten>(grad, size, input_size, align_corners, scales..., out);
 }
 }  // namespace
