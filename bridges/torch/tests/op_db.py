@@ -81,6 +81,40 @@ def compare(info, sample, device, tolerance, first_only=False) -> None:
     )
 
 
+def compare_out(info, sample, device, size, tolerance=1e-4) -> None:
+    """The same where results go into an `out=` of another size."""
+
+    def call(sample, device):
+        kwargs = {key: on_device(value, device) for key, value in sample.kwargs.items()}
+        out = tree_map(lambda x: torch.empty(size, dtype=x.dtype, device=device), expected)
+        returned = info(sample.input, *sample.args, **kwargs, out=out)
+        return tree_map(on_host, out), tree_map(on_host, returned)
+
+    try:
+        expected = info(sample.input, *sample.args, **sample.kwargs)
+        expected = tuple(expected) if isinstance(expected, tuple) else expected
+        call(sample, "cpu")
+    except Exception:
+        return  # torch's CPU does not take such an `out=` of this operator
+    for got in call(sample.transform(lambda x: on_device(x, device)), device):
+        if got is None:  # some return nothing
+            continue
+        got = tuple(got) if isinstance(got, tuple) else got
+        torch.testing.assert_close(got, expected, equal_nan=True, rtol=tolerance, atol=tolerance)
+
+
+def check_out(info, device, n_samples=2) -> str:
+    """What differs where torch is to give `out=` the results' shapes; "" where nothing does."""
+    for _, sample in zip(range(n_samples), info.sample_inputs("cpu", torch.float32), strict=False):
+        for size in ((0,), (2, 5)):
+            try:
+                if not draws(info, sample):
+                    compare_out(info, sample, device, size)
+            except Exception as error:
+                return f"{size}: {type(error).__name__}: {str(error).strip()[:200]}"
+    return ""
+
+
 def gradients(info, sample, device):
     """The gradients of the sum of the results' squares by the operands that take part; None without any."""
 

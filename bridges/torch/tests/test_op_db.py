@@ -45,6 +45,19 @@ def test_values_and_fallbacks(device):
     assert counts["distinct ops that fall back"] <= MOST_FALLBACKS
 
 
+def test_out_of_another_shape(device):
+    """torch gives it the shapes of the results, and warns where it had elements."""
+    torch.set_num_threads(1)
+    wrong = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for info in op_db.infos():
+            name = op_db.name_of(info)
+            if info.supports_out and name not in expected_failures() and (error := op_db.check_out(info, device)):
+                wrong[name] = error
+    assert not wrong, "\n".join(f"{name}: {error}" for name, error in wrong.items())
+
+
 @pytest.mark.slow
 def test_gradients(device):
     """Those of three samples of each operator."""

@@ -88,20 +88,27 @@ Tensor& eye_out(int64_t n, int64_t m, Tensor& out) {
 Tensor& eye_square_out(int64_t n, Tensor& out) { return eye_out(n, n, out); }
 
 Tensor& cat_out(const at::ITensorListRef& tensors, int64_t dim, Tensor& out) {
-  const int64_t axis = dim < 0 ? dim + out.dim() : dim;
   Call call(op<"concat">());
-  bool fits = axis >= 0 && axis < out.dim();  // an `out` of the caller may have any shape
+  bool fits = true;
   Axes size;
+  int64_t axis = 0;
   for (const Tensor& t : tensors) {
     if (t.dim() == 1 && t.numel() == 0) continue;  // which torch has always ignored
-    fits = fits && t.dim() == out.dim() && c10::canCast(t.scalar_type(), out.scalar_type());
+    if (size.empty()) {
+      size.assign(t.sizes().begin(), t.sizes().end());
+      axis = dim < 0 ? dim + t.dim() : dim;
+      fits = axis >= 0 && axis < t.dim();
+    } else if (fits) {
+      fits = size_t(t.dim()) == size.size();
+      if (fits) size[size_t(axis)] += t.size(axis);
+    }
+    fits = fits && c10::canCast(t.scalar_type(), out.scalar_type());
     if (!fits) break;
     call.in(t, out.scalar_type());
-    if (size.empty()) size.assign(t.sizes().begin(), t.sizes().end());
-    else size[size_t(axis)] += t.size(axis);
   }
-  if (fits && !out.numel() && out.sizes() == Ints(size.empty() ? Axes{0} : size)) return out;
-  if (fits && out.numel() && call.set("axis", axis).into(out)) return out;
+  const bool is_empty = size.empty() || !c10::multiply_integers(size);
+  if (fits && is_empty && out.sizes() == Ints(size.empty() ? Axes{0} : size)) return out;
+  if (fits && !is_empty && call.set("axis", axis).into(out)) return out;
   return fall_back<aten::cat_out>(tensors, dim, out);
 }
 

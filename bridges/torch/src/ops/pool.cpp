@@ -68,7 +68,7 @@ bool average_gradient(const Tensor& grad, const Tensor& x, size_t n, const Windo
            .make(r))
     return false;
   if (divisor) r.mul_(double(c10::multiply_integers(w.kernel)) / double(*divisor));
-  out.copy_(r.view(out.sizes()));
+  store(r.view(x.sizes()), out);
   return true;
 }
 template <class Aten, Name name, size_t n>
@@ -153,7 +153,7 @@ template <class Aten, size_t n>
 std::tuple<Tensor&, Tensor&> max_pool_out(const Tensor& x, Ints k, Ints s, Ints p, Ints d, bool ceil, Tensor& out,
                                           Tensor& indices) {
   const Windows w(n, k, s, p, d);
-  if (!is_real_float(x) || !x.numel() || size_t(x.dim()) < n + 1)
+  if (!is_real_float(x) || !x.numel() || !out.numel() || size_t(x.dim()) < n + 1)
     return fall_back<Aten>(x, k, s, p, d, ceil, out, indices);
   const Tensor whole = batched(x, n);
   const Tensor flat = windows_of(whole, w, out.sizes()).flatten(int64_t(2 + n));

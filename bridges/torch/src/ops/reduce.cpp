@@ -115,12 +115,16 @@ Tensor& logical_dims_out(const Tensor& x, OptionalAxes dim, bool keep, Tensor& o
 
 template <class Aten, Name name>
 Tensor& place_out(const Tensor& x, std::optional<int64_t> dim, bool keep, Tensor& out) {
-  const bool along = dim && x.dim();
-  Tensor flat = along ? out : out.view(c10::IntArrayRef{});
   Call call(op<name>());
   call.in(x);
-  if (along) call.set("axis", axis_of(x, *dim)).set("keepdims", keep);
-  return x.numel() && call.into(flat) ? out : fall_back<Aten>(x, dim, keep, out);
+  if (dim && x.dim()) {
+    call.set("axis", axis_of(x, *dim)).set("keepdims", keep);
+    return x.numel() && call.into(out) ? out : fall_back<Aten>(x, dim, keep, out);
+  }
+  const Axes shape(keep ? size_t(x.dim()) : 0, 1);
+  if (x.numel() && out.sizes() == c10::IntArrayRef(shape) && call.over(out.view(c10::IntArrayRef{}))) return out;
+  Tensor r;
+  return x.numel() && call.make(r) ? store(r.view(shape), out) : fall_back<Aten>(x, dim, keep, out);
 }
 
 template <class Aten, Name name>

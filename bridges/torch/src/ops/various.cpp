@@ -143,9 +143,12 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> size) {
   return steps.narrow(0, 0, n).cumsum(0).to(repeats.scalar_type());
 }
 Tensor& cross_out(const Tensor& a, const Tensor& b, int64_t dim, Tensor& out) {
-  const int64_t axis = at::maybe_wrap_dim(dim, out.dim());
-  if (!is_real_float(out) || !out.numel()) return fall_back<aten::linalg_cross_out>(a, b, dim, out);
-  const Tensor x = a.expand(out.sizes()), y = b.expand(out.sizes());
+  if (!is_real_float(out) || a.dim() != b.dim() || !a.numel() || !b.numel())
+    return fall_back<aten::linalg_cross_out>(a, b, dim, out);
+  const auto size = at::infer_size(a.sizes(), b.sizes());
+  const int64_t axis = at::maybe_wrap_dim(dim, a.dim());
+  if (a.size(axis) != 3 || b.size(axis) != 3) return fall_back<aten::linalg_cross_out>(a, b, dim, out);  // raises
+  const Tensor x = a.expand(size), y = b.expand(size);
   const auto turned = [&](const Tensor& t, int64_t by) { return t.roll({by}, {axis}); };
   return store(turned(x, -1) * turned(y, -2) - turned(x, -2) * turned(y, -1), out);
 }
@@ -264,5 +267,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::nanmedian>(m, &nanmedian);
   implement<aten::take>(m, &take);
   implement<aten::put_>(m, &put_);
+  // torch's own looks at the device, and has a kernel for three.
+  m.impl("mode.values", torch::CppFunction::makeFromBoxedFunction<&fall_back_boxed>());
 }
 }  // namespace dovetail_torch
