@@ -179,14 +179,29 @@ def test_quantised_arithmetic(rng, op):
     assert (y == expected).mean() > 0.9
 
 
-def test_quantised_convolution_is_a_product_of_int8(rng):
-    x, w = rng.integers(0, 256, (1, 4, 6, 6), dtype=np.uint8), rng.integers(-128, 128, (8, 4, 3, 3), dtype=np.int8)
-    (y,), ops = run("y = ConvInteger <pads = [1, 1, 1, 1]> (x, w, z)", {"x": x, "w": w, "z": np.array(np.uint8(7))},
-                    dtypes=("int32",))  # fmt: skip
-    wide = np.pad(x.astype("int64") - 7, ((0, 0), (0, 0), (1, 1), (1, 1)))
-    windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), axis=(2, 3))
-    assert np.array_equal(y, np.einsum("nchwij,ocij->nohw", windows, w.astype("int64")))
-    assert "matmul_integer" in ops
+@pytest.mark.parametrize(
+    "outputs, channels, kernel, group, op",
+    [
+        (8, 4, 3, 1, "matmul_integer"),
+        (8, 4, 1, 1, "matmul_integer"),
+        (6, 1, 3, 6, "conv2d"),
+        (8, 2, 3, 2, "conv2d"),
+    ],
+)
+def test_quantised_convolution(rng, outputs, channels, kernel, group, op):
+    x = rng.integers(0, 256, (2, channels * group, 6, 7), dtype=np.uint8)
+    w = rng.integers(-128, 128, (outputs, channels, kernel, kernel), dtype=np.int8)
+    z, v, pad = np.array(np.uint8(7)), rng.integers(-9, 9, outputs, dtype=np.int8), kernel // 2
+    wide = np.pad(x.astype("int64") - 7, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    windows = np.lib.stride_tricks.sliding_window_view(wide, (kernel, kernel), axis=(2, 3))
+    for zeros in (np.array(v[0]), v):
+        (y,), ops = run(f"y = ConvInteger <pads = [{pad}, {pad}, {pad}, {pad}], group = {group}> (x, w, z, v)",
+                        {"x": x, "w": w, "z": z, "v": zeros}, dtypes=("int32",))  # fmt: skip
+        taps = w.astype("int64") - zeros.reshape(-1, 1, 1, 1)
+        parts = zip(np.split(windows, group, 1), np.split(taps, group, 0), strict=True)
+        expected = np.concatenate([np.einsum("nchwij,ocij->nohw", a, b) for a, b in parts], 1)
+        assert np.array_equal(y, expected)
+        assert op in ops
 
 
 # ---- attention ---------------------------------------------------------------------------------------------------

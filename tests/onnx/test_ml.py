@@ -196,3 +196,134 @@ def test_names_of_classes():
     given = machine(3, SEED, classlabels_strings=["a", "b", "c"])
     made, expected, _ = run("SVMClassifier", rows(), 2, 8, "onnxruntime", **given)
     assert made[0].tolist() == expected[0].tolist() and len(set(expected[0])) > 1
+
+
+# ---- maps --------------------------------------------------------------------------------------------------------
+
+F32, I64, TEXT, F64 = (getattr(onnx.TensorProto, name) for name in ("FLOAT", "INT64", "STRING", "DOUBLE"))
+
+
+def of_map(op, key, value, out, sequence=False, **attributes):
+    """A model of one node whose input is a map, or a sequence of maps."""
+    kind = helper.make_map_type_proto(key, helper.make_tensor_type_proto(value, []))
+    node = helper.make_node(op, ["x"], ["y"], domain="ai.onnx.ml", **attributes)
+    kind = helper.make_sequence_type_proto(kind) if sequence else kind
+    graph = helper.make_graph(
+        [node], "g", [helper.make_value_info("x", kind)], [helper.make_tensor_value_info("y", out, None)]
+    )
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def by_reference(model, x):
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(model).run(None, {"x": x})[0]
+
+
+@pytest.mark.parametrize(
+    "key, value, x",
+    [
+        (TEXT, F32, {"a": 4.0, "c": 8.5}), (TEXT, F64, {"z": 0.1}), (TEXT, I64, {"b": 2**60, "a": -1}),
+        (I64, F32, {3: 1.5}), (I64, F64, {1: 1 / 3, 3: -2.0}), (I64, TEXT, {3: "three"}),
+    ],
+)  # fmt: skip
+def test_map_in_the_order_of_a_vocabulary(key, value, x):
+    words = {"string_vocabulary": ["a", "c", "b", "z"]} if key == TEXT else {"int64_vocabulary": [3, 7, 1]}
+    model = of_map("DictVectorizer", key, value, value, **words)
+    (made,) = dovetail.onnx.load(model)(x)
+    np.testing.assert_array_equal(np.asarray(made), by_reference(model, x))
+    if value != TEXT:
+        assert made.dtype.name == {F32: "float32", F64: "float64", I64: "int64"}[value]
+
+
+def test_maps_as_rows():
+    model = of_map("DictVectorizer", TEXT, F32, F32, sequence=True, string_vocabulary=["a", "c", "b"])
+    x = [{"a": 4.0}, {"b": 1.5, "c": 2.5}]
+    (made,) = dovetail.onnx.load(model)(x)
+    np.testing.assert_array_equal(np.asarray(made), by_reference(model, x))
+    assert made.dtype.name == "float32"
+
+
+def test_map_within_a_graph():
+    """ZipMap's maps as rows again, with what is left out as 0, and a tensor's ops behind them."""
+    nodes = [
+        helper.make_node("ZipMap", ["x"], ["maps"], domain="ai.onnx.ml", classlabels_strings=["p", "q"]),
+        helper.make_node("DictVectorizer", ["maps"], ["v"], domain="ai.onnx.ml", string_vocabulary=["q", "r", "p"]),
+        helper.make_node("Add", ["v", "v"], ["y"]),
+    ]  # fmt: skip
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", F32, ["n", 2])],
+                              [helper.make_tensor_value_info("y", F32, None)])  # fmt: skip
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+    loaded = dovetail.onnx.load(helper.make_model(graph, opset_imports=opsets))
+    x = rows(3)
+    (made,) = loaded(x)
+    np.testing.assert_array_equal(np.asarray(made), np.stack([x[:, 1] * 2, x[:, 0] * 0, x[:, 0] * 2], axis=1))
+
+
+@pytest.mark.parametrize("sparse", [{}, {"map_form": "SPARSE", "max_map": 5}])
+@pytest.mark.parametrize("to, out", [("TO_FLOAT", F32), ("TO_INT64", I64)])
+def test_map_in_the_order_of_its_keys(to, out, sparse):
+    """By onnxruntime: onnx.reference lacks the op."""
+    model = of_map("CastMap", I64, F32, out, cast_to=to, **sparse)
+    x = {3: 1.5, 1: -2.75, 4: 7.0}
+    expected = by_onnxruntime(model, x)[0]
+    (made,) = dovetail.onnx.load(model)(x)
+    np.testing.assert_array_equal(np.asarray(made), expected)
+    assert np.asarray(made).dtype == expected.dtype
+
+
+def test_texts_of_a_map():
+    """By ONNX's text, as no other implementation takes them: in the order of keys, or at their keys."""
+    x = {3: "1.5", 1: "-2", 4: "7"}
+    for to, out, expected in (
+        ("TO_FLOAT", F32, [-2.0, 1.5, 7.0]),
+        ("TO_INT64", I64, [-2, 1, 7]),
+        ("TO_STRING", TEXT, ["-2", "1.5", "7"]),
+    ):
+        (made,) = dovetail.onnx.load(of_map("CastMap", I64, TEXT, out, cast_to=to))(x)
+        assert np.asarray(made).tolist() == [expected]
+    sparse = of_map("CastMap", I64, TEXT, F32, map_form="SPARSE", max_map=6)
+    assert np.asarray(dovetail.onnx.load(sparse)(x)[0]).tolist() == [[0, -2, 0, 1.5, 7, 0]]
+    (made,) = dovetail.onnx.load(of_map("CastMap", I64, F32, TEXT, cast_to="TO_STRING"))({2: 0.5, 1: 3.0})
+    assert made.tolist() == [["3.0", "0.5"]]
+
+
+def test_maps_that_do_not_fit():
+    vocabulary = dovetail.onnx.load(of_map("DictVectorizer", TEXT, F32, F32, string_vocabulary=["a"]))
+    of = dovetail.onnx.load(of_map("DictVectorizer", TEXT, F32, F32, True, string_vocabulary=["a"]))
+    with pytest.raises(ValueError, match=r"key 'b' is not in the vocabulary.*remove it"):
+        vocabulary({"a": 1.0, "b": 2.0})
+    with pytest.raises(TypeError, match="input 'x': got float, expected a dict"):
+        of([1.0])
+    with pytest.raises(TypeError, match="input 'x' is dict, expected a list of dicts"):
+        of({"a": 1.0})
+    with pytest.raises(TypeError, match="input 'x': got the key 1 in a map, expected string"):
+        vocabulary({1: 1.0})
+    with pytest.raises(TypeError, match="input 'x': got the value 'one' in a map, expected float32"):
+        vocabulary({"a": "one"})
+    with pytest.raises(ValueError, match="is no single program: input 'x' is a map, which is on the host"):
+        _ = vocabulary.program
+    cast = dovetail.onnx.load(of_map("CastMap", I64, F32, F32, map_form="SPARSE", max_map=3))
+    for key in (3, -1):
+        with pytest.raises(ValueError, match=f"got the key {key} in a map, expected 0 to 2"):
+            cast({key: 1.0})
+
+
+def test_ops_of_maps_are_there():
+    assert dovetail.onnx.check(of_map("CastMap", I64, F32, F32)).ok
+    assert dovetail.onnx.check(of_map("DictVectorizer", I64, F32, F32, int64_vocabulary=[1])).ok
+
+
+def test_command_line_has_no_maps(tmp_path):
+    from click.testing import CliRunner
+    from dovetail.cli.app import dovetail as command
+
+    onnx.save(of_map("CastMap", I64, F32, F32), tmp_path / "m.onnx")
+    before = dovetail.fallback()  # the command sets it for its process
+    try:
+        result = CliRunner().invoke(command, ["run", str(tmp_path / "m.onnx"), "--device", "cpu", "--random", ""])
+    finally:
+        dovetail.fallback(before)
+    assert result.exit_code == 1
+    assert "input 'x' is a map, which no .npy file holds" in result.output

@@ -269,6 +269,10 @@ def test_clip(cpu, dtype):
         for inplace in (False, True):
             got = cpu.run("clip", x, lo, hi, out=dtype, shape=x.shape, inplace=inplace)
             check(got, expected, x, loose_zero=True)
+    if dtype in FLOATS:
+        nan = Scalar(np.array(np.nan).astype(dtype))
+        for lo, hi in ((nan, b), (a, nan), (nan, nan)):
+            assert np.isnan(cpu.run("clip", x, lo, hi, out=dtype, shape=x.shape).astype("f8")).all()
     grid = x[:999].reshape(27, 37)
     got = cpu.run("clip", grid.T, np.broadcast_to(grid[0, :27], (37, 27)), b, out=dtype, shape=(37, 27))
     check(got, np.ascontiguousarray(want(grid.T, grid[0, :27], b.value)), loose_zero=True)

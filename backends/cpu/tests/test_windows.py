@@ -1,5 +1,8 @@
 """conv2d, conv1d and pooling."""
 
+import ctypes
+import mmap
+
 import harness
 import numpy as np
 import pytest
@@ -85,6 +88,46 @@ def test_bigger_convolutions(cpu, dtype):
     check(cpu, draw((2, 200, 14, 14), dtype), draw((300, 200, 1, 1), dtype))
     check(cpu, draw((1, 32, 40, 33), dtype), draw((32, 1, 3, 3), dtype), padding=1, groups=32)
     check(cpu, draw((1, 2, 40, 40), dtype), draw((3, 2, 30, 30), dtype), padding=2)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, **names)
+def test_blocks_that_share_planes(cpu, dtype):
+    """More outputs than a block has, of several images and groups; rows of whole vectors, and others."""
+    for width in (13, 32):
+        x, w = draw((2, 24, 12, width), dtype), draw((150, 24, 3, 3), dtype)
+        check(cpu, x, w, draw(150, dtype), padding=1)
+        check(cpu, x, draw((150, 12, 3, 3), dtype), padding=1, groups=2)
+        check(cpu, x, draw((10, 24, 3, 4), dtype), draw(10, dtype), stride=2, padding=(1, 2))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, **names)
+def test_windows_of_one_element(cpu, dtype):
+    for shape in ((2, 20, 9, 7), (1, 400, 4, 8), (3, 33, 1, 5), (2, 9, 32, 32)):
+        for outputs in (1, 2, 40, 150):
+            x, w = draw(shape, dtype), draw((outputs, shape[1], 1, 1), dtype)
+            check(cpu, x, w, draw(outputs, dtype))
+            check(cpu, x, w, padding=1)
+            check(cpu, x[:, :, :, 1:], w)
+            check(cpu, np.asfortranarray(x), w, stride=(1, 2))
+
+
+@pytest.mark.parametrize("sizes", [(3, 5, 7), (4, 16, 16), (1, 1, 33)])
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_nothing_behind_x_is_read(cpu, kernel, sizes):
+    """x ends at a page that cannot be read."""
+    x = at_the_end_of_a_page(draw((1, *sizes), "f4"))
+    check(cpu, x, draw((5, sizes[0], kernel, kernel), "f4"), draw(5, "f4"), padding=kernel // 2)
+
+
+def at_the_end_of_a_page(x: np.ndarray) -> np.ndarray:
+    page = mmap.PAGESIZE
+    size = -(-x.nbytes // page) * page
+    memory = mmap.mmap(-1, size + page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + size), ctypes.c_size_t(page), 0) == 0
+    copy = np.frombuffer(memory, x.dtype, x.size, size - x.nbytes).reshape(x.shape)
+    copy[...] = x
+    return copy
 
 
 @pytest.mark.parametrize("dtype", FLOATS, **names)

@@ -12,6 +12,12 @@ template <class T>
 DOVETAIL_CPU_INLINE T at_most(T x, T high) {
   return x < high || x != x ? x : high;
 }
+// Between bounds that are no NaN; a NaN of x stays. The compiler makes vectors of it.
+template <class T>
+DOVETAIL_CPU_INLINE T between(T x, T low, T high) {
+  const T y = !(x <= low) ? x : low;
+  return !(y >= high) ? y : high;
+}
 
 struct Low {
   template <class T>
@@ -32,7 +38,11 @@ void both(const void* const* in, const int64_t* step, void* out, int64_t n) {
   T* y = static_cast<T*>(out);
   if (step[0] && !step[1] && !step[2]) {
     const T a = *low, b = *high;
-    DOVETAIL_CPU_INDEPENDENT for (int64_t i = 0; i < n; ++i) y[i] = at_most(at_least(x[i], a), b);
+    if (a != a || b != b) {
+      for (int64_t i = 0; i < n; ++i) y[i] = a != a ? a : b;
+      return;
+    }
+    DOVETAIL_CPU_INDEPENDENT for (int64_t i = 0; i < n; ++i) y[i] = between(x[i], a, b);
   } else {
     for (int64_t i = 0; i < n; ++i) y[i] = at_most(at_least(x[i * step[0]], low[i * step[1]]), high[i * step[2]]);
   }

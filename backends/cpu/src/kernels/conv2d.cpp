@@ -100,8 +100,9 @@ struct Packed {
     if (d.in[0] > 0 && d.in[1] > 0 && onednn::convolve(d, panels, x, data, t.bias ? t.bias + output : nullptr, y))
       return true;
     constexpr int64_t outputs = 64;
+    Convolver<In> convolve_block(c, t);
     for (int64_t i = 0; i < d.outputs; i += outputs)
-      if (!convolve_block(c, t, {image, group, o + i, least(outputs, d.outputs - i), row, d.out[0], 0, c.w.out}))
+      if (!convolve_block({image, group, o + i, least(outputs, d.outputs - i), row, d.out[0], 0, c.w.out}))
         return false;
     return true;
   }

@@ -75,8 +75,11 @@ struct Target {
   int64_t row;
   bool add;                 // to what is there
   const T* bias = nullptr;  // of the columns, in whole panels; the last term of the sums
+  const T* bias_of_rows = nullptr;
 
-  Target from(int64_t i, int64_t j) const { return {at + i * row + j, row, add, bias ? bias + j : nullptr}; }
+  Target from(int64_t i, int64_t j) const {
+    return {at + i * row + j, row, add, bias ? bias + j : nullptr, bias_of_rows ? bias_of_rows + i : nullptr};
+  }
 };
 
 // Rows x Columns vectors of c in registers. They go through a buffer if only some of the columns are stored,
@@ -125,6 +128,7 @@ template <class T, int Rows, int Columns, class B>
         T* const at = to + r * to_row + j * W;
         if (add) sum[r][j] += V<T>(at, stdx::element_aligned);
         if (c.bias && k == run) sum[r][j] += V<T>(c.bias + j * W, stdx::element_aligned);
+        if (c.bias_of_rows && k == run) sum[r][j] += V<T>(c.bias_of_rows[r]);
         sum[r][j].copy_to(at, stdx::element_aligned);
       }
     add = true;
@@ -275,9 +279,10 @@ void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_
 }
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Shifted<T>& b,
-              T* c, int64_t c_row, bool add) {
+              T* c, int64_t c_row, bool add, const T* bias) {
   const int64_t rows = block_rows<T>(m);
-  multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, {c, c_row, add}, run_length<T>(k));
+  multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, {c, c_row, add, nullptr, bias},
+                     run_length<T>(k));
 }
 
 template <class In>
@@ -463,7 +468,7 @@ bool product(const Product<In, Out>& p) {
   template void multiply<T>(int64_t, int64_t, int64_t, const T*, int64_t, int64_t, const Panels<T>&, T*, int64_t,  \
                             bool);                                                                                 \
   template void multiply<T>(int64_t, int64_t, int64_t, const T*, int64_t, int64_t, const Shifted<T>&, T*, int64_t, \
-                            bool);
+                            bool, const T*);
 DOVETAIL_MULTIPLY(float)
 DOVETAIL_MULTIPLY(double)
 DOVETAIL_MULTIPLY(uint32_t)

@@ -77,13 +77,13 @@ struct Shifted {
   const int64_t* offset;
 };
 
-// c[m, n] = a[m, k] b[k, n], or += where `add`.
+// c[m, n] = a[m, k] b[k, n], or += where `add`; then += bias[m].
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Panels<T>& b,
               T* c, int64_t c_row, bool add);
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Shifted<T>& b,
-              T* c, int64_t c_row, bool add);
+              T* c, int64_t c_row, bool add, const T* bias = nullptr);
 
 // out[j / width][p][j % width] = in[p * row + j * column], missing columns zero. Makes the panels of B and,
 // with `width` rows, the blocks of A.

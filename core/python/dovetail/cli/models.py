@@ -95,6 +95,8 @@ def arrays_of(
     rng = np.random.default_rng(seed)
     arrays = {}
     for port in model.inputs:
+        if port.dtype in ("map", "sequence", "optional"):
+            fail(f"input {port.name!r} is a {port.dtype}, which no .npy file holds: call the model in Python")
         if port.name in given:
             arrays[port.name] = _read(given[port.name], port.dtype)
         elif random:

@@ -7,8 +7,9 @@ from importlib import import_module
 __all__ = ["NAMES", "load"]
 
 NAMES = (
-    "attention", "control", "detection", "elementwise", "index", "layers", "microsoft", "ml", "quantized", "random",
-    "recurrent", "reduction", "resize", "sequence", "shape", "signal", "svm", "text", "training", "trees", "window",
+    "attention", "control", "detection", "elementwise", "index", "layers", "maps", "microsoft", "ml", "quantized",
+    "random", "recurrent", "reduction", "resize", "sequence", "shape", "signal", "svm", "text", "training", "trees",
+    "window",
 )  # fmt: skip
 
 

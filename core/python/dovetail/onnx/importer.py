@@ -31,7 +31,7 @@ _SMALL = 1024  # bytes that are folded in any case
 
 
 class Opaque:
-    """A value that no program can hold: strings, in a trace."""
+    """A value that no program can hold: strings and maps, in a trace."""
 
 
 class Scope:
@@ -122,7 +122,7 @@ class Importer:
         try:
             values = [scope.get(name) if name else None for name in proto.input]
             if any(isinstance(v, Opaque) for v in values):
-                raise Dynamic("it takes strings, which are on the host")
+                raise Dynamic("it takes strings or maps, which are on the host")
             results = self._results(proto, domain, values, scope)
         except NeedsValue as need:
             held = [name for name, v in zip(proto.input, values) if v is need.value]

@@ -185,11 +185,3 @@ def labels_of(labels: list[Any], best: Any) -> Any:
         expect_known(best, "its labels are strings, which are on the host")
         return np.array(labels, dtype=object)[np.asarray(best)]
     return dt.take(constant(np.array(labels, np.int64)), best, axis=0)
-
-
-@onnx_op("ZipMap", domain=ML)
-def zip_map(node: Node, x: Any) -> Any:
-    """Rows as dicts by label: a sequence on the host."""
-    expect_known(x, "its result are maps, which are on the host")
-    labels = node.get("classlabels_strings") or node.get("classlabels_int64s")
-    return ([dict(zip(labels, row)) for row in np.asarray(x).tolist()],)

@@ -26,6 +26,7 @@ from dovetail._program import Program
 from dovetail._trace import Tracer
 from dovetail.onnx.importer import Importer, Opaque, Scope, deaths, names_used
 from dovetail.onnx.limits import LimitError, Limits
+from dovetail.onnx.maps import map_of, map_type_of
 from dovetail.onnx.plan import (
     BROKEN_GUARD,
     Cut,
@@ -42,6 +43,7 @@ from dovetail.onnx.plan import (
     names_chosen_sizes,
     needed_nodes,
     result_of,
+    unknown_type,
 )  # fmt: skip
 from dovetail.onnx.reader import Source
 from dovetail.onnx.registry import shown
@@ -127,7 +129,7 @@ class Model:
             self._steps = [Step(0, 0)]
         odd = [p.name for p in free if p.shape is None or p.dtype not in _core.dtypes]
         if odd:
-            self._why = f"the type of input {odd[0]!r} is known when it is called; export it with a tensor's shape"
+            self._why = unknown_type(odd[0], self._ports[odd[0]].type)
             return
         specs = {port.name: dt.spec(port.shape or (), port.dtype) for port in free}
         step = self._steps[0]
@@ -171,7 +173,8 @@ class Model:
         """The outputs: a dict for arguments by name, a tuple for arguments by position.
 
         Raises TypeError for arguments that are missing or unknown, ValueError for shapes that the model does not
-        take. Results are dovetail's arrays; strings are NumPy's, sequences lists, absent optionals None.
+        take. Results are dovetail's arrays; strings are NumPy's, sequences lists, maps dicts, absent optionals
+        None.
         """
         given = self._arguments(args, kwargs)
         leaves = [x for v in given.values() for x in (v if isinstance(v, list) else [v])]
@@ -211,7 +214,8 @@ class Model:
                 "numpy.asarray makes one"
             )
         if port.dtype == "sequence" and not isinstance(x, (list, tuple)):
-            raise TypeError(f"[{self.name}] input {name!r} is {type(x).__name__}, expected a list of arrays")
+            of = "arrays" if map_type_of(self._ports[name].type) is None else "dicts"
+            raise TypeError(f"[{self.name}] input {name!r} is {type(x).__name__}, expected a list of {of}")
         x = self._on_device(name, x)
         if not is_tensor:
             return x
@@ -230,7 +234,10 @@ class Model:
             return [self._on_device(name, part) for part in x]
         if isinstance(x, Array):
             return x if x.device == self.device else x.to_device(self.device)
+        kind = map_type_of(self._ports[name].type)
         try:
+            if kind is not None:
+                return map_of(x, kind)
             return None if x is None else constant(x)
         except (TypeError, ValueError) as error:
             raise type(error)(f"[{self.name}] input {name!r}: {error}") from None
@@ -328,9 +335,9 @@ class Model:
             nodes = self._nodes[step.first : step.last]
             importer.run(nodes, scope, step.first)
             results = {n: scope.get(n) for n in outputs}
-            left.update({n: v for n, v in results.items() if v is None or isinstance(v, np.ndarray)})
+            left.update({n: v for n, v in results.items() if is_host(v)})
             if any(isinstance(v, Opaque) for v in results.values()):
-                raise Dynamic("it takes strings, which are on the host")
+                raise Dynamic("it takes strings or maps, which are on the host")
             return tuple(result_of(v) for n, v in results.items() if n not in left)
 
         name = self._source.model.graph.name  # bytes, where it is no UTF-8

@@ -13,11 +13,11 @@ from dovetail._core import Array
 from dovetail._function_trace import trace_sizes
 from dovetail._program import Program
 from dovetail.onnx.importer import names_used
-from dovetail.onnx.values import DTYPES, STRING, Dequantized, Sizes, is_traced
+from dovetail.onnx.values import DTYPES, STRING, Dequantized, Map, Sizes, is_traced
 
 __all__ = [
     "BROKEN_GUARD", "Cut", "Input", "Step", "Variant", "has_pinned_sizes", "input_of", "is_host", "is_small",
-    "key_of", "kind_of", "kind_of_spec", "names_chosen_sizes", "needed_nodes", "result_of",
+    "key_of", "kind_of", "kind_of_spec", "names_chosen_sizes", "needed_nodes", "result_of", "unknown_type",
 ]  # fmt: skip
 
 BROKEN_GUARD = "it was made for"  # in what a Program raises for sizes that break its guards
@@ -86,6 +86,13 @@ def input_of(port: onnx.ValueInfoProto, optional: bool) -> Input:
     return Input(port.name, dtype, tuple(map(_size, tensor.shape.dim)), optional)
 
 
+def unknown_type(name: str, kind: onnx.TypeProto) -> str:
+    """Why an input whose type is no tensor's with a shape is none of a program."""
+    if kind.WhichOneof("value") == "map_type":
+        return f"input {name!r} is a map, which is on the host; make the tensor of it before, and export the rest"
+    return f"the type of input {name!r} is known when it is called; export it with a tensor's shape"
+
+
 def _size(dim: Any) -> int | str | None:
     if dim.WhichOneof("value") == "dim_value":
         return dim.dim_value if dim.dim_value >= 0 else None
@@ -102,7 +109,7 @@ def kind_of(value: Any) -> Any:
     """What programs are made for, besides sizes."""
     if isinstance(value, list):
         return ("sequence", *map(kind_of, value))
-    if value is None or isinstance(value, np.ndarray):
+    if value is None or isinstance(value, (np.ndarray, Map)):
         return type(value).__name__
     return value.dtype.name, value.ndim
 
@@ -124,7 +131,7 @@ def is_small(value: Any) -> bool:
 def is_host(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(is_host, value))
-    return value is None or isinstance(value, np.ndarray)
+    return value is None or isinstance(value, (np.ndarray, Map))
 
 
 def has_pinned_sizes(program: Program) -> bool:

@@ -12,7 +12,7 @@ from dovetail.onnx.layers import channels
 from dovetail.onnx.registry import Node, onnx_op
 from dovetail.onnx.shape import padded
 from dovetail.onnx.values import Dequantized, dtype_of_number, is_float, is_integer_dtype, prod, widened
-from dovetail.onnx.window import Geometry
+from dovetail.onnx.window import Geometry, convolution
 
 _op = _core.op_function
 _SMALL = ("int8", "uint8", "int4", "uint4", "int2", "uint2")  # for which quantize and dequantize are ops
@@ -171,26 +171,28 @@ def matmul_integer(node: Node, a: Any, b: Any, a_zero: Any = None, b_zero: Any =
 
 
 def integer_conv(node: Node, x: Any, weight: Any, x_zero: Any, weight_zero: Any) -> Any:
-    """A convolution in int32, as a product of the weight and the windows of x."""
+    """A convolution in int32. Padding counts as x's zero point."""
     g = Geometry(node, x.shape[2:], [int(k) for k in weight.shape[2:]])
-    groups, (o, c) = node.get("group", 1), weight.shape[:2]
-    sides = [(0, 0), (0, 0), *g.pads]
-    if x_zero is None or all(type(n) is int and n == 0 for pair in g.pads for n in pair):
-        y = padded(x, sides)
-    else:  # what is padding counts as 0 behind the zero point
-        y = dt.where(dt.astype(padded(dt.ones(x.shape, dtype="uint8"), sides), "bool"), padded(x, sides), x_zero)
-    windows = _op("sliding_window")(y, g.kernel, stride=g.strides, dilation=g.dilations)
-    n, places, taps = x.shape[0], windows.shape[2 : g.n + 2], prod(g.kernel)
-    windows = dt.reshape(windows, (n, groups, c, prod(places), taps))
-    columns = dt.reshape(dt.permute_dims(windows, (0, 1, 2, 4, 3)), (n, groups, c * taps, prod(places)))
-    rows = dt.reshape(weight, (groups, o // groups, c * taps))
-    if weight_zero is None or _one(weight_zero):
-        made = integer_product(rows, columns, weight_zero, x_zero)
-    elif groups == 1:
-        made = integer_product(rows[0], columns, weight_zero, x_zero)
-    else:
-        wide = _wide(rows, None, True) - dt.reshape(dt.astype(weight_zero, "int32"), (groups, o // groups, 1))
-        made = dt.matmul(wide, _wide(columns, x_zero, False))
+    groups = node.get("group", 1)
+    if groups == 1:
+        return _product_with_windows(g, x, weight, x_zero, weight_zero)
+    weight = _wide(_of_8_bits(weight), None, False)
+    if weight_zero is not None:
+        zero = dt.astype(weight_zero, "int32")
+        weight = weight - dt.reshape(zero, (-1, *(1,) * (weight.ndim - 1)))
+    return convolution(g, _wide(_of_8_bits(x), x_zero, False), weight, None, groups)
+
+
+def _product_with_windows(g: Geometry, x: Any, weight: Any, x_zero: Any, weight_zero: Any) -> Any:
+    (n, c), o, axes = x.shape[:2], weight.shape[0], range(g.n)
+    if not all(type(v) is int and v == 0 for pair in g.pads for v in pair):
+        zero = 0 if x_zero is None else _of_8_bits(x_zero)
+        x = padded(_of_8_bits(x), [(0, 0), (0, 0), *g.pads], value=zero)
+    windows = _op("sliding_window")(x, g.kernel, stride=g.strides, dilation=g.dilations)
+    places = windows.shape[2 : g.n + 2]
+    columns = dt.permute_dims(windows, (0, 1, *(2 + g.n + i for i in axes), *(2 + i for i in axes)))
+    columns = dt.reshape(columns, (n, c * prod(g.kernel), prod(places)))
+    made = integer_product(dt.reshape(weight, (o, -1)), columns, weight_zero, x_zero)
     return dt.reshape(made, (n, o, *places))
 
 

@@ -7,6 +7,7 @@ Handlers get and return these:
   places that they declare as `numbers`, and an array otherwise
 - list: a sequence; None: an optional without an element, or an operand that is not there
 - numpy.ndarray of objects: strings, which are on the host
+- Map: keys and values, which are on the host
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dovetail._trace import Tracer
 from dovetail.schema.number import Number
 
 __all__ = [
-    "DTYPES", "Dequantized", "Dynamic", "NeedsValue", "Sizes", "Unsupported", "constant", "dtype_of_number",
+    "DTYPES", "Dequantized", "Dynamic", "Map", "NeedsValue", "Sizes", "Unsupported", "constant", "dtype_of_number",
     "elements", "expect_known", "integer", "integers", "is_constant", "is_float", "is_integer_dtype",
     "is_strings", "is_traced", "number_of_dtype", "prod", "scalar", "widened",
 ]  # fmt: skip
@@ -82,6 +83,16 @@ class Sizes:
         if any(isinstance(n, Number) for n in flat):
             return Sizes(flat, shape, dtype)
         return constant(np.array(flat, dtype=dtype).reshape(shape))
+
+
+class Map(dict[Any, Any]):
+    """ONNX's map: a dict with integers or strings as keys. dtype: that of its values, "string" among them."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, items: Any, dtype: str):
+        super().__init__(items)
+        self.dtype = dtype
 
 
 class Dequantized:
