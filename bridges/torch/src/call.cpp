@@ -3,6 +3,8 @@
 #include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/native/Resize.h>
 
+#include <limits>
+
 namespace dovetail_torch {
 
 dvr_tensor& Call::next() {
@@ -39,6 +41,15 @@ Call& Call::in(const Tensor& t) {
 Call& Call::in(const Tensor& t, at::ScalarType as) {
   if (!t.defined() || t.scalar_type() == as || (t.is_cpu() && t.dim() == 0)) return in(t);
   return in(kept_.emplace_back(t.to(as)));
+}
+
+Call& Call::positions(const Tensor& t) {
+  if (t.scalar_type() == at::kInt) return positions(t.to(at::kLong));
+  if (t.scalar_type() != at::kLong || !t.is_privateuseone()) return in(t);
+  Tensor r;
+  if (!Call(op<"bitwise_and">()).in(t).number(Scalar(std::numeric_limits<int64_t>::max())).make(r))
+    return served_ = false, *this;
+  return in(kept_.emplace_back(std::move(r)));  // far behind the end: raise() says which they were
 }
 
 Call& Call::number(const Scalar& value) {

@@ -42,6 +42,8 @@ class Call {
   Call& in(const at::Tensor& t);
   Call& in(const at::Tensor& t, at::ScalarType as);
   Call& in(const std::optional<at::Tensor>& t) { return in(t ? *t : at::Tensor()); }
+  // Positions that count from 0: negative ones, which the runtime counts from the end, raise IndexError.
+  Call& positions(const at::Tensor& t);
   Call& absent() { return in(at::Tensor()); }
   Call& number(const at::Scalar& value);
   Call& number(const std::optional<at::Scalar>& value) { return value ? number(*value) : absent(); }

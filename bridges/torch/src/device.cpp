@@ -3,6 +3,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <array>
+#include <charconv>
 #include <map>
 #include <mutex>
 
@@ -33,6 +34,23 @@ const DeviceEntry& device_at(c10::DeviceIndex index) {
 c10::DeviceIndex current_device() { return current; }
 void set_current_device(c10::DeviceIndex index) { current = index; }
 
+namespace {
+// Names the negative index that Call::positions() has made one far behind the end.
+std::string with_negative_index(const std::string& text) {
+  constexpr std::string_view before = "index ";
+  const size_t at = text.find(before);
+  if (at == std::string::npos) return text;
+  const char *const from = text.data() + at + before.size(), *const end = text.data() + text.size();
+  uint64_t index = 0;
+  const char* const to = std::from_chars(from, end, index).ptr;
+  if (to == from || index >> 62 != 1) return text;
+  std::string named = text.substr(0, at) + "index -" + std::to_string((uint64_t{1} << 63) - index);
+  const size_t range = text.find(", expected -"), most = text.find(" to ", range);
+  if (most == std::string::npos) return named.append(to, end);
+  return named.append(to, text.data() + range) + ", expected 0" + text.substr(most);
+}
+}  // namespace
+
 void raise(dvr_status status) {
   dvr_error_info info{};
   info.struct_size = sizeof info;
@@ -42,7 +60,7 @@ void raise(dvr_status status) {
   switch (status) {
     case DVR_TYPE: TORCH_CHECK_TYPE(false, text);
     case DVR_VALUE: TORCH_CHECK_VALUE(false, text);
-    case DVR_INDEX: TORCH_CHECK_INDEX(false, text);
+    case DVR_INDEX: TORCH_CHECK_INDEX(false, with_negative_index(text));
     case DVR_MEMORY: TORCH_CHECK_WITH(OutOfMemoryError, false, text);
     case DVR_NOT_IMPLEMENTED: TORCH_CHECK_NOT_IMPLEMENTED(false, text);
     case DVR_INTERRUPTED: raise_interrupt();

@@ -114,3 +114,30 @@ def test_losses_and_gradients(make, device, no_fallback):
         if a.grad is not None:
             scale = max(a.grad.abs().max().item(), 1e-3)
             assert (b.grad.cpu() - a.grad).abs().max() <= 1e-4 * scale, name
+
+
+def test_mixture_of_experts(device):
+    """Its tokens are counted by torch.histc, which falls back."""
+    config = transformers.MixtralConfig(
+        **SMALL, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2, sliding_window=None
+    )
+    torch.manual_seed(0)
+    model = transformers.MixtralForCausalLM(config).eval()
+    ids = torch.randint(0, 99, (2, 7))
+    other = dovetail_torch.to(copy.deepcopy(model), device)
+    with torch.no_grad():
+        expect_equal(other(ids.to(device)).logits, model(ids).logits)
+
+
+def test_encoder_with_a_padding_mask(device):
+    """In evaluation torch would make nested tensors of it, which our devices do not have."""
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 2).eval()
+    x, mask = torch.randn(2, 5, 16), torch.zeros(2, 5, dtype=torch.bool)
+    mask[0, 3:] = True
+    other = copy.deepcopy(model).to(device)
+    with torch.no_grad():
+        got = other(x.to(device), src_key_padding_mask=mask.to(device)).cpu()
+        expected = model(x, src_key_padding_mask=mask)
+    torch.testing.assert_close(got[~mask], expected[~mask])

@@ -137,7 +137,7 @@ Tensor roll(const Tensor& x, Ints shifts, Ints dims) {
 }
 Tensor embedding(const Tensor& w, const Tensor& i, int64_t padding, bool by_frequency, bool sparse) {
   Tensor r;
-  return w.dim() == 2 && Call(op<"embedding">()).in(i).in(w).make(r)
+  return w.dim() == 2 && Call(op<"embedding">()).positions(i).in(w).make(r)
              ? r
              : fall_back<aten::embedding>(w, i, padding, by_frequency, sparse);
 }

@@ -38,7 +38,7 @@ Tensor slices_at(const Tensor& x, int64_t dim, const Tensor& i) {
   if (!x.dim() && i.numel() == 1) return slices_at(x.unsqueeze(0), 0, i.reshape({1})).squeeze(0);
   Tensor r;
   const bool fits = x.dim() && i.dim() == 1;
-  return fits && Call(op<"take">()).in(x).in(i).set("axis", axis_of(x, dim)).make(r)
+  return fits && Call(op<"take">()).in(x).positions(i).set("axis", axis_of(x, dim)).make(r)
              ? r
              : fall_back<aten::index_select>(x, dim, i);
 }
@@ -64,7 +64,7 @@ Tensor& gather_out(const Tensor& x, int64_t dim, const Tensor& i, bool sparse, T
   Tensor part;
   const bool indices = i.scalar_type() == at::kLong || i.scalar_type() == at::kInt;
   if (indices && same_axes(x, i, axis_of(x, dim), false, part) &&
-      Call(op<"take_along_axis">()).in(part).in(i, at::kLong).set("axis", axis_of(x, dim)).into(out))
+      Call(op<"take_along_axis">()).in(part).positions(i).set("axis", axis_of(x, dim)).into(out))
     return out;
   return fall_back<aten::gather_out>(x, dim, i, sparse, out);
 }
@@ -77,7 +77,7 @@ bool scatter_into(const Tensor& out, int64_t dim, const Tensor& i, const Tensor&
   if (i.scalar_type() != at::kLong || !same_axes(out, i, axis, false, target)) return false;
   if (src.dim() && !same_axes(src, i, axis, true, values)) return false;
   Call call(op<"put_along_axis">());
-  call.in(target).in(i).in(src.dim() ? values : src, out.scalar_type());
+  call.in(target).positions(i).in(src.dim() ? values : src, out.scalar_type());
   return call.set("axis", axis).set("mode", mode).into(target);
 }
 // What a scatter starts from. False: torch's kernel is to do the whole call.
@@ -127,19 +127,18 @@ Tensor& scatter_reduce_two_out(const Tensor& x, int64_t dim, const Tensor& i, co
   return fall_back<aten::scatter_reduce_two_out>(x, dim, i, src, reduce, include_self, out);
 }
 
-// Slices of x along one axis, a vector of indices.
-bool scatter_slices(const Tensor& out, int64_t dim, const Tensor& i, const Tensor& updates, const char* mode) {
+// Slices of x along one axis, a vector of indices. `negative`: they may count from the end.
+bool scatter_slices(const Tensor& out, int64_t dim, const Tensor& i, const Tensor& updates, const char* mode,
+                    bool negative = false) {
   if (!out.dim())
-    return scatter_slices(out.unsqueeze(0), 0, i, updates.dim() ? updates : updates.unsqueeze(0), mode);
+    return scatter_slices(out.unsqueeze(0), 0, i, updates.dim() ? updates : updates.unsqueeze(0), mode, negative);
   if (i.dim() > 1 || !out.numel()) return false;
   if (!i.numel()) return true;
-  return Call(op<"scatter">())
-      .in(out)
-      .in(i.reshape({-1}))
-      .in(updates, out.scalar_type())
-      .set("axis", axis_of(out, dim))
-      .set("mode", mode)
-      .into(out);
+  Call call(op<"scatter">());
+  call.in(out);
+  if (negative) call.in(i.reshape({-1}));
+  else call.positions(i.reshape({-1}));
+  return call.in(updates, out.scalar_type()).set("axis", axis_of(out, dim)).set("mode", mode).into(out);
 }
 Tensor& index_add_out(const Tensor& x, int64_t dim, const Tensor& i, const Tensor& source, const Scalar& alpha,
                       Tensor& out) {
@@ -154,13 +153,13 @@ Tensor& index_copy_out(const Tensor& x, int64_t dim, const Tensor& i, const Tens
   return fall_back<aten::index_copy_out>(x, dim, i, source, out);
 }
 Tensor& index_fill_(Tensor& x, int64_t dim, const Tensor& i, const Scalar& value) {
-  if (scatter_slices(x, dim, i, at::zeros({}, x.options()).fill_(value), "set")) return x;
+  if (scatter_slices(x, dim, i, at::zeros({}, x.options()).fill_(value), "set", true)) return x;
   return fall_back<aten::index_fill__int_Scalar>(x, dim, i, value);
 }
 Tensor& index_fill_tensor_(Tensor& x, int64_t dim, const Tensor& i, const Tensor& value) {
   TORCH_CHECK(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
               value.dim(), " dimension(s).");
-  if (scatter_slices(x, dim, i, value, "set")) return x;
+  if (scatter_slices(x, dim, i, value, "set", true)) return x;
   return fall_back<aten::index_fill__int_Tensor>(x, dim, i, value);
 }
 Tensor embedding_backward(const Tensor& grad, const Tensor& i, int64_t n, int64_t padding, bool by_frequency) {
@@ -198,6 +197,8 @@ bool positions(const Tensor& x, const c10::List<OptionalTensor>& given_indices, 
           return false;
       for (const Tensor& column : nonzero_of(t).unbind(1)) indices.push_back(column);
     } else {
+      TORCH_CHECK_INDEX(t.scalar_type() == at::kLong || t.scalar_type() == at::kInt,
+                        "tensors used as indices must be long, int, byte or bool tensors");
       indices.push_back(t.to(at::kLong));
     }
   }
@@ -283,7 +284,7 @@ Tensor& index_put_impl_(Tensor& x, const c10::List<OptionalTensor>& indices, con
     if (at::is_expandable_to(values.sizes(), size)) {
       const Tensor whole = from_result(values.to(x.device()).expand(size), p).reshape(flat_values);
       const Tensor target = p.moved.reshape(rows);  // a view, or a copy
-      if (scatter_slices(target, 0, p.flat, whole, accumulate ? "add" : "set")) {
+      if (scatter_slices(target, 0, p.flat, whole, accumulate ? "add" : "set", true)) {
         if (!target.is_alias_of(x)) p.moved.copy_(target.view(p.moved.sizes()));
         return x;
       }

@@ -1,6 +1,7 @@
 // Ops of several families that are composed of others.
 #include <ATen/ExpandUtils.h>
 #include <ATen/WrapDimUtils.h>
+#include <ATen/ops/_nested_tensor_from_mask_left_aligned_ops.h>
 #include <ATen/ops/_prelu_kernel_backward_ops.h>
 #include <ATen/ops/_prelu_kernel_ops.h>
 #include <ATen/ops/addbmm_ops.h>
@@ -12,6 +13,8 @@
 #include <ATen/ops/equal_ops.h>
 #include <ATen/ops/glu_backward_ops.h>
 #include <ATen/ops/glu_ops.h>
+#include <ATen/ops/histc_ops.h>
+#include <ATen/ops/index_put_ops.h>
 #include <ATen/ops/isin_ops.h>
 #include <ATen/ops/kthvalue_ops.h>
 #include <ATen/ops/linalg_cross_ops.h>
@@ -142,6 +145,13 @@ Tensor repeat_interleave(const Tensor& repeats, std::optional<int64_t> size) {
   steps.scatter_add_(0, ends, ends.new_ones({ends.size(0)}));
   return steps.narrow(0, 0, n).cumsum(0).to(repeats.scalar_type());
 }
+// torch's CPU has no kernel for integers, which it has for GPUs.
+Tensor histc(const Tensor& x, int64_t bins, const Scalar& low, const Scalar& high) {
+  if (!c10::isIntegralType(x.scalar_type(), false)) return fall_back<aten::histc>(x, bins, low, high);
+  return fall_back<aten::histc>(x.to(at::kDouble), bins, low, high).to(x.scalar_type());
+}
+// No nested tensors: an encoder layer then computes with the padding and its mask.
+bool is_left_aligned(const Tensor&, const Tensor&) { return false; }
 Tensor& cross_out(const Tensor& a, const Tensor& b, int64_t dim, Tensor& out) {
   if (!is_real_float(out) || a.dim() != b.dim() || !a.numel() || !b.numel())
     return fall_back<aten::linalg_cross_out>(a, b, dim, out);
@@ -231,9 +241,9 @@ Tensor& put_(Tensor& x, const Tensor& i, const Tensor& source, bool accumulate) 
   if (i.scalar_type() != at::kLong || !i.numel() || source.numel() != i.numel() ||
       source.scalar_type() != x.scalar_type())
     return fall_back<aten::put_>(x, i, source, accumulate);
-  const Tensor flat = x.reshape({-1}), values = source.reshape({-1}), at = i.reshape({-1});
-  if (accumulate) flat.index_add_(0, at, values);
-  else flat.index_copy_(0, at, values);
+  Tensor flat = x.reshape({-1});
+  const Tensor values = source.reshape({-1}), at = i.reshape({-1});
+  at::_ops::index_put_::call(flat, c10::List<OptionalTensor>({at}), values, accumulate);
   return flat.is_alias_of(x) ? x : x.copy_(flat.view(x.sizes()));
 }
 }  // namespace
@@ -259,6 +269,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::max_unpool2d>(m, &max_unpool2d);
   implement<aten::max_unpool3d>(m, &max_unpool3d);
   implement<aten::repeat_interleave_Tensor>(m, &repeat_interleave);
+  implement<aten::histc>(m, &histc);
+  implement<aten::_nested_tensor_from_mask_left_aligned>(m, &is_left_aligned);
   implement<aten::linalg_cross_out>(m, &cross_out);
   implement<aten::renorm_out>(m, &renorm_out);
   implement<aten::kthvalue_values>(m, &kthvalue_out);
