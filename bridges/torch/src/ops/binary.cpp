@@ -73,6 +73,27 @@ Tensor add_new(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   return Aten::redispatch(kStructured, a, b, alpha);
 }
 
+// torch multiplies and divides 16-bit floats by a number in float32, whose range and precision are larger.
+bool needs_float32(const Tensor& a, const Tensor& b) {
+  if (!at::isReducedFloatingType(a.scalar_type()) || !b.is_cpu() || b.dim() || b.is_complex()) return false;
+  const auto number = b.item().toFloat();
+  return number != (a.scalar_type() == at::kHalf ? float(c10::Half(number)) : float(c10::BFloat16(number)));
+}
+template <Name name>
+bool scaled(const Tensor& a, const Tensor& b, Tensor& r) {
+  return needs_float32(a, b) && Call(op<name>()).in(a, at::kFloat).number(Scalar(b.item().toFloat())).make(r);
+}
+template <class Aten, Name name>
+Tensor scaled_new(const Tensor& a, const Tensor& b) {
+  Tensor r;
+  return scaled<name>(a, b, r) ? r.to(a.scalar_type()) : binary_new<Aten, name>(a, b);
+}
+template <class Aten, Name name, Integers integers = Integers::stay>
+Tensor& scaled_out(const Tensor& a, const Tensor& b, Tensor& out) {
+  Tensor r;
+  return scaled<name>(a, b, r) ? store(r, out) : binary<Aten, name, integers>(a, b, out);
+}
+
 // In place, of the hottest ones.
 template <class Aten, Name name>
 Tensor& binary_in_place(Tensor& a, const Tensor& b) {
@@ -216,8 +237,8 @@ Tensor& masked_fill_tensor_(Tensor& x, const Tensor& mask, const Tensor& value) 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::add_Tensor>(m, &add_new<aten::add_Tensor, "add">);
   implement<aten::sub_Tensor>(m, &add_new<aten::sub_Tensor, "subtract">);
-  implement<aten::mul_Tensor>(m, &binary_new<aten::mul_Tensor, "multiply">);
-  implement<aten::div_Tensor>(m, &binary_new<aten::div_Tensor, "divide">);
+  implement<aten::mul_Tensor>(m, &scaled_new<aten::mul_Tensor, "multiply">);
+  implement<aten::div_Tensor>(m, &scaled_new<aten::div_Tensor, "divide">);
   implement<aten::maximum>(m, &binary_new<aten::maximum, "maximum">);
   implement<aten::minimum>(m, &binary_new<aten::minimum, "minimum">);
   implement<aten::add__Tensor>(m, &add_in_place);
@@ -226,8 +247,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   implement<aten::sub_out>(m, &add_out<aten::sub_out, "subtract">);
   implement<aten::rsub_Tensor>(m, &rsub);
   implement<aten::rsub_Scalar>(m, &rsub_scalar);
-  implement<aten::mul_out>(m, &binary<aten::mul_out, "multiply">);
-  implement<aten::div_out>(m, &binary<aten::div_out, "divide", Integers::become_floats>);
+  implement<aten::mul_out>(m, &scaled_out<aten::mul_out, "multiply">);
+  implement<aten::div_out>(m, &scaled_out<aten::div_out, "divide", Integers::become_floats>);
   implement<aten::maximum_out>(m, &binary<aten::maximum_out, "maximum">);
   implement<aten::minimum_out>(m, &binary<aten::minimum_out, "minimum">);
   implement<aten::atan2_out>(m, &binary<aten::atan2_out, "atan2", Integers::become_floats>);

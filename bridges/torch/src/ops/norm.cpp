@@ -43,20 +43,35 @@ Tensor along_channels(const Tensor& t, const Tensor& x) {
   return t.view(shape);
 }
 
+// Parameters of float32 serve 16-bit floats; the result has x's dtype.
+bool served(const Tensor& x, const OptionalTensor& parameter) {
+  return !given(parameter) || parameter->scalar_type() == x.scalar_type() ||
+         (at::isReducedFloatingType(x.scalar_type()) && parameter->scalar_type() == at::kFloat);
+}
+// x in the parameters' dtype, which is that of the statistics.
+Tensor wide(const Tensor& x, const OptionalTensor& w, const OptionalTensor& b) {
+  return given(w) ? x.to(w->scalar_type()) : given(b) ? x.to(b->scalar_type()) : x;
+}
+Tensor like(const Tensor& y, const Tensor& x) {
+  return y.scalar_type() == x.scalar_type() ? y : y.to(x.scalar_type());
+}
+
 // ---- batch norm
 Three batch_norm(const Tensor& x, const OptionalTensor& w, const OptionalTensor& b,
                  const OptionalTensor& running_mean, const OptionalTensor& running_var, bool training,
                  double momentum, double eps) {
   Tensor y, mean, var;
+  if (!served(x, w) || !served(x, b))
+    return fall_back<aten::native_batch_norm>(x, w, b, running_mean, running_var, training, momentum, eps);
   if (!training && x.numel() &&
       Call(op<"batch_norm">()).in(x).in(running_mean).in(running_var).in(w).in(b).set("eps", eps).make(y))
-    return {y, nothing(x), nothing(x)};
+    return {like(y, x), nothing(x), nothing(x)};
   if (training && x.numel() && is_real_float(x) &&
       Call(op<"batch_norm_train">()).in(x).in(w).in(b).set("eps", eps).make(y, mean, var)) {
     const double n = double(x.numel()) / double(x.size(1));
     if (given(running_mean)) Tensor(*running_mean).mul_(1 - momentum).add_(mean, momentum);
     if (given(running_var)) Tensor(*running_var).mul_(1 - momentum).add_(var, momentum * n / (n - 1));
-    return {y, mean, var.add_(eps).rsqrt_()};
+    return {like(y, x), mean, var.add_(eps).rsqrt_()};
   }
   return fall_back<aten::native_batch_norm>(x, w, b, running_mean, running_var, training, momentum, eps);
 }
@@ -97,7 +112,7 @@ Three layer_norm(const Tensor& x, Ints shape, const OptionalTensor& w, const Opt
     return {x.clone(), none, none};
   }
   Tensor y;
-  if (!x.numel() ||
+  if (!x.numel() || !served(x, w) || !served(x, b) ||
       !Call(op<"layer_norm">()).in(x).in(w).in(b).set("normalized_shape", shape).set("eps", eps).make(y))
     return fall_back<aten::native_layer_norm>(x, shape, w, b, eps);
   const Axes axes = last_axes(x, shape.size());
@@ -106,9 +121,10 @@ Three layer_norm(const Tensor& x, Ints shape, const OptionalTensor& w, const Opt
     Axes size(x.sizes().begin(), x.sizes().end());
     for (const int64_t i : axes) size[size_t(i)] = 1;
     const Tensor none = empty(size, x.scalar_type(), x.device().index());
-    return {y, none, none};
+    return {like(y, x), none, none};
   }
-  return {y, x.mean(axes, true), x.var(axes, 0, true).add_(eps).rsqrt_()};
+  const Tensor all = wide(x, w, b);
+  return {like(y, x), all.mean(axes, true), all.var(axes, 0, true).add_(eps).rsqrt_()};
 }
 Three layer_norm_backward(const Tensor& grad, const Tensor& x, Ints shape, const Tensor& mean,
                           const Tensor& inverse_std, const OptionalTensor& w, const OptionalTensor& b,
@@ -154,10 +170,11 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& grad, const Tensor& x
 Three group_norm(const Tensor& x, const OptionalTensor& w, const OptionalTensor& b, int64_t n, int64_t c,
                  int64_t hw, int64_t groups, double eps) {
   Tensor y;
-  if (!x.numel() || !Call(op<"group_norm">()).in(x).in(w).in(b).set("num_groups", groups).set("eps", eps).make(y))
+  if (!x.numel() || !served(x, w) || !served(x, b) ||
+      !Call(op<"group_norm">()).in(x).in(w).in(b).set("num_groups", groups).set("eps", eps).make(y))
     return fall_back<aten::native_group_norm>(x, w, b, n, c, hw, groups, eps);
-  const Tensor rows = x.reshape({n, groups, -1});
-  return {y, rows.mean(-1), rows.var(at::OptionalIntArrayRef(-1), 0).add_(eps).rsqrt_()};
+  const Tensor rows = wide(x, w, b).reshape({n, groups, -1});
+  return {like(y, x), rows.mean(-1), rows.var(at::OptionalIntArrayRef(-1), 0).add_(eps).rsqrt_()};
 }
 Three group_norm_backward(const Tensor& grad, const Tensor& x, const Tensor& mean, const Tensor& inverse_std,
                           const OptionalTensor& w, int64_t n, int64_t c, int64_t hw, int64_t groups,
