@@ -155,6 +155,21 @@ def test_nan_in_one_of_many_rows(cpu, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS, **names)
+def test_every_number_of_columns(cpu, dtype):
+    for rows in (3, 40):
+        for n in [*range(1, 150), 1023, 1024, 1025, 1100]:
+            x = rng.integers(-3, 4, (rows, n)).astype(dtype)  # their sums are exact
+            for op, fn in (("sum", np.sum), ("max", np.max)):
+                attrs = [(0,), None, False] if op == "sum" else [(0,), False]
+                got = cpu.run(op, x, out=dtype, shape=(n,), attrs=attrs)
+                assert (got == fn(x.astype("f8"), 0)).all(), (op, rows, n)
+    for rows in range(900, 910):  # of several chunks
+        x = rng.integers(-1, 2, (rows, 300)).astype(dtype)
+        exact = x.astype("f8").sum(0)
+        assert (cpu.run("sum", x, out=dtype, shape=(300,), attrs=[(0,), None, False]) == exact.astype(dtype)).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS, **names)
 def test_nan_wins(cpu, dtype):
     for n in (1, 5, 70, 3000):
         for place in {0, n // 2, n - 1}:

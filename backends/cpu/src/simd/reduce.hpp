@@ -27,6 +27,12 @@ uint32_t axis_mask(const dvt_call* c, uint32_t attribute);
 
 // ---- loops ------------------------------------------------------------------------------------------------------
 
+// left[j] = left[j] combined with right[j]
+template <class Op, class T = typename Op::Type>
+DOVETAIL_CPU_INLINE void combine_columns(T* left, const T* right, int64_t n) {
+  DOVETAIL_CPU_INDEPENDENT for (int64_t j = 0; j < n; ++j) left[j] = Op::combine(left[j], right[j]);
+}
+
 template <class In, class Op, class L = Load<In, typename Op::Type>>
 struct Loops {
   using T = typename Op::Type;
@@ -73,27 +79,29 @@ struct Loops {
       const int64_t half = (n + 1) / 2;
       Loops::columns(p, x, columns, r, half, out);
       Loops::columns(p, x, columns, r + half, n - half, right);
-      for (int64_t j = 0; j < columns; ++j) out[j] = Op::combine(out[j], right[j]);
+      combine_columns<Op>(out, right, columns);
       return;
     }
     const In* row[row_group];
     const Axis inner = p.n_reduced ? p.reduced[p.n_reduced - 1] : Axis{};
     for (int64_t i = 0; i < n; ++i)
       row[i] = x + (p.n_reduced == 1 ? (r + i) * inner.stride : p.run_offset(r + i, 0));
-    if constexpr (!std::is_same_v<In, T> && !is_half_of_float) {
+    if constexpr (std::is_same_v<In, T> || is_half_of_float)
+      if (constexpr int64_t step = lines * int64_t(V<T>::size()); columns >= step) {
+        for (int64_t j = 0; j + step <= columns; j += step) add_columns(row, j, n, out);
+        if (columns % step) add_columns(row, columns - step, n, out);  // some of them again
+        return;
+      }
+    if constexpr (std::is_same_v<In, T>) {
+      for (int64_t j = 0; j < columns; ++j) {
+        T acc[4] = {Op::identity, Op::identity, Op::identity, Op::identity};
+        for (int64_t i = 0; i < n; ++i) acc[i % 4] = Op::combine(acc[i % 4], row[i][j]);
+        out[j] = Op::combine(Op::combine(acc[0], acc[1]), Op::combine(acc[2], acc[3]));
+      }
+    } else {
       for (int64_t k = 0; k < columns; ++k) out[k] = Op::identity;
       for (int64_t i = 0; i < n; ++i)
         for (int64_t k = 0; k < columns; ++k) out[k] = Op::combine(out[k], L::one(row[i][k]));
-    } else {
-      constexpr int chains = std::is_same_v<In, T> ? 4 : 1;
-      int64_t j = 0;
-      for (constexpr int64_t step = lines * int64_t(V<T>::size()); j + step <= columns; j += step)
-        add_columns<chains>(row, j, n, out);
-      for (; j < columns; ++j) {
-        T acc[4] = {Op::identity, Op::identity, Op::identity, Op::identity};
-        for (int64_t i = 0; i < n; ++i) acc[i % chains] = Op::combine(acc[i % chains], L::one(row[i][j]));
-        out[j] = Op::combine(Op::combine(acc[0], acc[1]), Op::combine(acc[2], acc[3]));
-      }
     }
   }
 
@@ -113,9 +121,49 @@ struct Loops {
       return V<T>(lanes, stdx::vector_aligned);
     }
   }
-  // Columns [j, j + lines vectors), each in `chains`.
-  template <int chains>
+  // Columns [j, j + lines vectors) of bf16. Two neighbours are read as 32 bits: the second is a float as it is,
+  // with the bits of the first cleared.
+  DOVETAIL_CPU_INLINE static void add_bf16_columns(const In* const* row, int64_t j, int64_t n, T* out) {
+    constexpr int W = V<T>::size(), pairs = lines / 2;
+    using Bits = typename VectorOf<W>::Bits;
+    using Floats = typename VectorOf<W>::Floats;
+    const auto combine = [](V<T>& a, const Bits& bits) __attribute__((always_inline)) {
+      V<T> x;
+      std::memcpy(static_cast<void*>(&x), &bits, sizeof x);
+      a = Op::combine(a, x);
+    };
+    V<T> first[pairs], second[pairs];
+#pragma GCC unroll 4
+    for (int l = 0; l < pairs; ++l) first[l] = second[l] = Op::identity;
+    for (int64_t i = 0; i < n; ++i)
+#pragma GCC unroll 4
+      for (int l = 0; l < pairs; ++l) {
+        Bits both;
+        std::memcpy(&both, row[i] + j + l * 2 * W, sizeof both);
+        combine(first[l], both << 16);
+        combine(second[l], both & 0xFFFF0000);
+      }
+    for (int l = 0; l < pairs; ++l) {
+      Floats a, b;
+      std::memcpy(&a, &first[l], sizeof a);
+      std::memcpy(&b, &second[l], sizeof b);
+      interleave(a, b, out + j + l * 2 * W, std::make_integer_sequence<int, W>());
+    }
+  }
+  template <class Floats, int... k>
+  DOVETAIL_CPU_INLINE static void interleave(const Floats& a, const Floats& b, T* out,
+                                             std::integer_sequence<int, k...>) {
+    constexpr int W = sizeof...(k);
+    store_floats<W>(__builtin_shufflevector(a, b, (k / 2 + k % 2 * W)...), out);
+    store_floats<W>(__builtin_shufflevector(a, b, (W / 2 + k / 2 + k % 2 * W)...), out + W);
+  }
+  // Columns [j, j + lines vectors).
   DOVETAIL_CPU_INLINE static void add_columns(const In* const* row, int64_t j, int64_t n, T* out) {
+    if constexpr (is_half_of_float && std::is_same_v<In, bf16>) add_bf16_columns(row, j, n, out);
+    else add_columns_in_chains<std::is_same_v<In, T> ? 4 : 1>(row, j, n, out);
+  }
+  template <int chains>
+  DOVETAIL_CPU_INLINE static void add_columns_in_chains(const In* const* row, int64_t j, int64_t n, T* out) {
     constexpr int64_t W = V<T>::size();
     V<T> acc[chains][lines];
     for (auto& chain : acc)
@@ -235,25 +283,18 @@ DOVETAIL_CPU_INLINE int64_t chunks(const Plan& p) {
   return p.n_reduced ? chunks_of(p.results, units(p), p.terms, p.reduced[0].size) : 1;
 }
 
-// The partial results of chunks, in pairs.
+// The partial results of chunks in pairs, these in pairs, and so on, in the memory of the first ones.
 template <class Op, class Out, class T = typename Op::Type>
-void join_chunks(const T* partial, int64_t chunks, int64_t results, Out* out, T divisor) {
-  constexpr int64_t W = V<T>::size();
-  int64_t i = 0;
-  for (; i + W <= results; i += W) {
-    Pairs<Op, V<T>> pairs;
-    for (int64_t c = 0; c < chunks; ++c) pairs.add(V<T>(partial + c * results + i, stdx::element_aligned));
-    T lane[W];
-    pairs.total().copy_to(lane, stdx::element_aligned);
-    divide(lane, W, divisor);
-    for (int64_t q = 0; q < W; ++q) put(out + i + q, lane[q]);
-  }
-  for (; i < results; ++i) {
-    Pairs<Op, T> pairs;
-    for (int64_t c = 0; c < chunks; ++c) pairs.add(partial[c * results + i]);
-    T total = pairs.total();
-    divide(&total, 1, divisor);
-    put(out + i, total);
+void join_chunks(T* partial, int64_t chunks, int64_t results, Out* out, T divisor) {
+  constexpr int64_t block = 256;  // results whose partial ones stay in the first caches
+  for (int64_t first = 0; first < results; first += block) {
+    const int64_t n = least(block, results - first);
+    T* const total = partial + first;
+    for (int64_t step = 1; step < chunks; step *= 2)
+      for (int64_t c = 0; c + step < chunks; c += 2 * step)
+        combine_columns<Op>(total + c * results, total + (c + step) * results, n);
+    divide(total, n, divisor);
+    for (int64_t j = 0; j < n; ++j) put(out + first + j, total[j]);
   }
 }
 

@@ -68,8 +68,7 @@ struct ColumnReduction {
     }
   }
   static void join(void* left, const void* right, int64_t n) {
-    T* const to = static_cast<T*>(left);
-    for (int64_t j = 0; j < n; ++j) to[j] = Op::combine(to[j], static_cast<const T*>(right)[j]);
+    combine_columns<Op>(static_cast<T*>(left), static_cast<const T*>(right), n);
   }
   static int64_t chunks(int64_t n, int64_t terms) {
     return chunks_of(n, (n + column_block - 1) / column_block, terms, terms);
