@@ -124,6 +124,51 @@ def test_rows_of_every_length(cpu, dtype):
             assert (got == fn(x, 1)).all(), (op, n)
 
 
+@pytest.mark.parametrize("dtype", [*map(np.dtype, ("f4", "f8", "i2", "i4", "i8")), harness.bfloat16], **names)
+def test_many_rows(cpu, dtype):
+    """Rows that are combined at once have the bits of each of them alone; also rows with gaps between them."""
+    for n in [*range(1, 140, 3), 196, 255, 256, 257, 511, 513, 1000, 1023, 1024, 1025]:
+        for x in (draw((37, n), dtype), draw((3, 19, n + 3), dtype)[..., :n]):
+            for op, attrs in (("sum", [(x.ndim - 1,), None, False]), ("max", [(x.ndim - 1,), False])):
+                got = cpu.run(op, x, out=dtype, shape=x.shape[:-1], attrs=attrs).reshape(-1)
+                alone = [
+                    cpu.run(op, row, out=dtype, shape=(), attrs=[(0,), *attrs[1:]]) for row in x.reshape(-1, n)[::9]
+                ]
+                assert got[::9].tobytes() == np.stack(alone).tobytes(), (op, n)
+                if op == "max":
+                    assert (got.reshape(x.shape[:-1]) == x.max(-1)).all(), n
+        if dtype in FLOATS:
+            wide = x.astype(np.longdouble)
+            got = cpu.run("mean", x, out=dtype, shape=x.shape[:-1], attrs=[(2,), False])
+            assert_close(got, wide.mean(-1), 2, np.abs(wide).mean(-1))
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8")], **names)
+def test_nan_in_one_of_many_rows(cpu, dtype):
+    for n in (5, 64, 196, 1024):
+        for row, place in ((0, 0), (17, n // 2), (31, n - 1), (36, 1)):
+            x = draw((37, n), dtype)
+            x[row, place] = np.nan
+            for op in ("max", "min"):
+                got = cpu.run(op, x, out=dtype, shape=(37,), attrs=[(1,), False])
+                assert np.array_equal(got, getattr(np, op)(x, 1), equal_nan=True), (op, n, row)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, **names)
+def test_every_number_of_columns(cpu, dtype):
+    for rows in (3, 40):
+        for n in [*range(1, 150), 1023, 1024, 1025, 1100]:
+            x = rng.integers(-3, 4, (rows, n)).astype(dtype)  # their sums are exact
+            for op, fn in (("sum", np.sum), ("max", np.max)):
+                attrs = [(0,), None, False] if op == "sum" else [(0,), False]
+                got = cpu.run(op, x, out=dtype, shape=(n,), attrs=attrs)
+                assert (got == fn(x.astype("f8"), 0)).all(), (op, rows, n)
+    for rows in range(900, 910):  # of several chunks
+        x = rng.integers(-1, 2, (rows, 300)).astype(dtype)
+        exact = x.astype("f8").sum(0)
+        assert (cpu.run("sum", x, out=dtype, shape=(300,), attrs=[(0,), None, False]) == exact.astype(dtype)).all()
+
+
 @pytest.mark.parametrize("dtype", FLOATS, **names)
 def test_nan_wins(cpu, dtype):
     for n in (1, 5, 70, 3000):

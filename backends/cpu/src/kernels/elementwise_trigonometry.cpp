@@ -11,8 +11,22 @@ using wide::D;
   struct Name {                                                           \
     DOVETAIL_CPU_INLINE D operator()(D x) const { return wide::name(x); } \
   }
-DOVETAIL_CPU_FUNCTION(Sin, sin);
-DOVETAIL_CPU_FUNCTION(Cos, cos);
+// Of several vectors.
+#define DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Name, name)       \
+  struct Name {                                            \
+    static constexpr int at_once = 4;                      \
+    template <int n>                                       \
+    DOVETAIL_CPU_INLINE void operator()(D (&x)[n]) const { \
+      wide::name(x);                                       \
+    }                                                      \
+    DOVETAIL_CPU_INLINE D operator()(D x) const {          \
+      D one[] = {x};                                       \
+      wide::name(one);                                     \
+      return one[0];                                       \
+    }                                                      \
+  }
+DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Sin, sin);
+DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Cos, cos);
 DOVETAIL_CPU_FUNCTION(Tan, tan);
 DOVETAIL_CPU_FUNCTION(Asin, asin);
 DOVETAIL_CPU_FUNCTION(Acos, acos);

@@ -52,7 +52,7 @@ void dots(const Product<In, Out>& p, int64_t i) {
     constexpr int at_once = N < W ? N : W;
     T sums[Rows][N];
 #pragma GCC unroll 16
-    for (int i = 0; i < Rows * N; i += at_once) horizontal_sums<W, at_once>(sum[0] + i, sums[0] + i);
+    for (int i = 0; i < Rows * N; i += at_once) combine_horizontally<W, at_once>(sum[0] + i, sums[0] + i);
     for (int r = 0; r < Rows; ++r)
       for (int s = 0; s < N && j + s < p.n; ++s) {
         T all = sums[r][s];

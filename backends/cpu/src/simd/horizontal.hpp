@@ -39,7 +39,7 @@ DOVETAIL_CPU_INLINE auto horizontal_max(const V& x) {
 }
 #endif
 
-// ---- the sums of several vectors at once: in place of each one's halves, those of a pair are added by one
+// ---- reductions of several vectors at once: in place of each one's halves, those of a pair are combined by one
 // instruction. Vectors are a compiler's own, of `width` numbers T.
 
 // Where lane `lane` comes from when groups of `group` lanes become half as long: the low or the high halves of x's
@@ -52,15 +52,15 @@ constexpr int half_of_group(int lane, int width, int group, bool high) {
   return lane / unit * unit + at / half * group + at % half + (high ? half : 0) +
          (lane % unit < unit / 2 ? 0 : width);
 }
-template <class T, int width, int group, class Vector, size_t... lane>
-DOVETAIL_CPU_INLINE Vector add_halves(const Vector& x, const Vector& y, std::index_sequence<lane...>) {
-  return __builtin_shufflevector(x, y, half_of_group<T>(int(lane), width, group, false)...) +
-         __builtin_shufflevector(x, y, half_of_group<T>(int(lane), width, group, true)...);
+template <class T, int width, int group, class Combine, class Vector, size_t... lane>
+DOVETAIL_CPU_INLINE Vector combine_halves(const Vector& x, const Vector& y, std::index_sequence<lane...>) {
+  return Combine()(__builtin_shufflevector(x, y, half_of_group<T>(int(lane), width, group, false)...),
+                   __builtin_shufflevector(x, y, half_of_group<T>(int(lane), width, group, true)...));
 }
 
-// The vector whose sum is in `lane` after the steps from `group` on.
+// The vector whose result is in `lane` after the steps from `group` on.
 template <class T>
-constexpr int summed_in(int lane, int width, int count) {
+constexpr int combined_in(int lane, int width, int count) {
   int groups[16] = {}, steps = 0, vector = 0;
   for (int group = width; group > 1; group /= 2) groups[steps++] = group;
   while (steps--) {
@@ -71,26 +71,29 @@ constexpr int summed_in(int lane, int width, int count) {
   return vector;
 }
 
-template <class T, int width, int group, int count, class Vector>
+template <class T, int width, int group, int count, class Combine, class Vector>
 DOVETAIL_CPU_INLINE void halve_groups(Vector* x) {
   if constexpr (group > 1) {
     constexpr int pairs = count > 1 ? count / 2 : 1;
 #pragma GCC unroll 16
     for (int i = 0; i < pairs; ++i)
-      x[i] = add_halves<T, width, group>(x[count > 1 ? 2 * i : 0], x[count > 1 ? 2 * i + 1 : 0],
-                                         std::make_index_sequence<width>());
-    halve_groups<T, width, group / 2, pairs>(x);
+      x[i] = combine_halves<T, width, group, Combine>(x[count > 1 ? 2 * i : 0], x[count > 1 ? 2 * i + 1 : 0],
+                                                      std::make_index_sequence<width>());
+    halve_groups<T, width, group / 2, pairs, Combine>(x);
   }
 }
 
-// out[i]: the sum of x[i], by halves as horizontal_sum adds. `count` is a power of two, at most `width`; x is used
-// up.
-template <int width, int count, class T, class Vector>
-DOVETAIL_CPU_INLINE void horizontal_sums(Vector* x, T* out) {
-  halve_groups<T, width, width, count>(x);
-  T sums[width];
-  std::memcpy(sums, x, sizeof sums);
+struct Addition {
+  DOVETAIL_CPU_INLINE auto operator()(auto x, auto y) const { return x + y; }
+};
+// out[i]: the sum of x[i], by halves as horizontal_sum adds, or what else Combine makes of two vectors. `count` is
+// a power of two, at most `width`; x is used up.
+template <int width, int count, class Combine = Addition, class T, class Vector>
+DOVETAIL_CPU_INLINE void combine_horizontally(Vector* x, T* out) {
+  halve_groups<T, width, width, count, Combine>(x);
+  T results[width];
+  std::memcpy(results, x, sizeof results);
 #pragma GCC unroll 16
-  for (int lane = 0; lane < width; ++lane) out[summed_in<T>(lane, width, count)] = sums[lane];
+  for (int lane = 0; lane < width; ++lane) out[combined_in<T>(lane, width, count)] = results[lane];
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

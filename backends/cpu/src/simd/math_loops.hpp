@@ -1,6 +1,7 @@
 // Elementwise rows of vector functions. F::operator() takes and returns a vector; it is compiled once and
 // also serves the last, partial vector of an array.
 #pragma once
+#include "simd/each.hpp"
 #include "simd/elementwise.hpp"
 #include "simd/math.hpp"
 
@@ -8,14 +9,28 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA::math {
 // One vector of floats, in a register.
 typedef float Floats __attribute__((vector_size(sizeof(V))));
 
-// X is the vector type in which F computes: V, or Wide, which computes in double.
+// X is the vector type in which F computes: V, or Wide, which computes in double. An F with `at_once` also takes so
+// many vectors.
 template <class F, class X>
 void vector_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
   constexpr int64_t w = X::size();
   const float* x = static_cast<const float*>(in[0]);
   float* y = static_cast<float*>(out);
+  int64_t i = 0;
+  if constexpr (requires { F::at_once; }) {
+    constexpr auto each = std::make_integer_sequence<int, F::at_once>();
+    for (X v[F::at_once]; i + F::at_once * w <= n; i += F::at_once * w) {
+      for_each_constant(
+          [&]<int k>() __attribute__((always_inline)) { v[k].copy_from(x + i + k * w, stdx::element_aligned); },
+          each);
+      F()(v);
+      for_each_constant([&]<int k>()
+                            __attribute__((always_inline)) { v[k].copy_to(y + i + k * w, stdx::element_aligned); },
+                        each);
+    }
+  }
   alignas(64) float part[w] = {};
-  for (int64_t i = 0; i < n; i += w) {
+  for (; i < n; i += w) {
     const bool partial = n - i < w;
     if (partial) std::memcpy(part, x + i, size_t(n - i) * sizeof(float));
     X v;

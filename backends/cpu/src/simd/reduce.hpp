@@ -1,21 +1,11 @@
 // Reductions over any axes of any strided tensor. The driver (reduce.cpp) orders the axes; the loops here get
 // either rows of elements of one result, or columns of contiguous results.
-//
-// Sums are made of short runs that are added up in pairs, so their error does not grow with the number of
-// terms. The grouping of the terms depends on the shape only, not on the number of threads.
+// The grouping of the terms depends on the shape only, not on the number of threads.
 #pragma once
-#include <experimental/simd>
-
-#include "kernel.hpp"
-#include "loops.hpp"
 #include "scratch.hpp"
-#include "simd/half.hpp"
+#include "simd/combine.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::reduction {
-namespace stdx = std::experimental;
-template <class T>
-using V = stdx::native_simd<T>;
-
 struct Axis {
   int64_t size, stride, out_stride;
 };
@@ -37,214 +27,10 @@ uint32_t axis_mask(const dvt_call* c, uint32_t attribute);
 
 // ---- loops ------------------------------------------------------------------------------------------------------
 
-template <class T>
-struct Sum {
-  using Type = T;
-  static constexpr T identity = 0;
-  DOVETAIL_CPU_INLINE static V<T> combine(V<T> a, V<T> b) { return a + b; }
-  DOVETAIL_CPU_INLINE static T combine(T a, T b) { return T(a + b); }
-};
-template <class T>
-struct Product {
-  using Type = T;
-  static constexpr T identity = 1;
-  DOVETAIL_CPU_INLINE static V<T> combine(V<T> a, V<T> b) { return a * b; }
-  DOVETAIL_CPU_INLINE static T combine(T a, T b) {
-    if constexpr (sizeof(T) < 4) return T(uint32_t(a) * b);
-    else return a * b;
-  }
-};
-template <class T>
-inline constexpr T lowest = T(-1) < T(0) ? T(uint64_t{1} << (8 * sizeof(T) - 1)) : T(0);
-template <>
-inline constexpr float lowest<float> = -__builtin_inff();
-template <>
-inline constexpr double lowest<double> = -__builtin_inf();
-template <class T>
-inline constexpr T highest = std::is_floating_point_v<T> ? -lowest<T> : T(~lowest<T>);
-template <>
-inline constexpr float highest<float> = __builtin_inff();
-template <>
-inline constexpr double highest<double> = __builtin_inf();
-
-// NaN wins: it replaces the result, and nothing compares greater than it afterwards.
-template <class T>
-struct Max {
-  using Type = T;
-  static constexpr T identity = lowest<T>;
-  DOVETAIL_CPU_INLINE static V<T> combine(V<T> a, V<T> b) {
-    if constexpr (std::is_floating_point_v<T>) stdx::where(b > a || b != b, a) = b;
-    else a = stdx::max(a, b);
-    return a;
-  }
-  DOVETAIL_CPU_INLINE static V<T> combine_numbers(V<T> a, V<T> b) {  // one instruction: no NaN
-    stdx::where(b > a, a) = b;
-    return a;
-  }
-  DOVETAIL_CPU_INLINE static T combine_numbers(T a, T b) { return b > a ? b : a; }
-  DOVETAIL_CPU_INLINE static T combine(T a, T b) { return (b > a) | (b != b) ? b : a; }
-};
-template <class T>
-struct Min {
-  using Type = T;
-  static constexpr T identity = highest<T>;
-  DOVETAIL_CPU_INLINE static V<T> combine(V<T> a, V<T> b) {
-    if constexpr (std::is_floating_point_v<T>) stdx::where(b < a || b != b, a) = b;
-    else a = stdx::min(a, b);
-    return a;
-  }
-  DOVETAIL_CPU_INLINE static V<T> combine_numbers(V<T> a, V<T> b) {  // one instruction: no NaN
-    stdx::where(b < a, a) = b;
-    return a;
-  }
-  DOVETAIL_CPU_INLINE static T combine_numbers(T a, T b) { return b < a ? b : a; }
-  DOVETAIL_CPU_INLINE static T combine(T a, T b) { return (b < a) | (b != b) ? b : a; }
-};
-
-// Op without care for NaN.
-template <class Op>
-struct OfNumbers : Op {
-  DOVETAIL_CPU_INLINE static auto combine(auto a, auto b) { return Op::combine_numbers(a, b); }
-};
-
-// Conversions from memory to the accumulated type, and back.
-template <class In, class T>
-struct Load {
-  DOVETAIL_CPU_INLINE static T one(In x) {
-    if constexpr (std::is_same_v<In, f16> || std::is_same_v<In, bf16>) return widen(x);
-    else return T(x);
-  }
-};
-constexpr int64_t run_length = Reduction::run_length, column_block = 1024,
-                  row_group = Reduction::Columns::rows_of_run;
-
-// Combines numbers or vectors in pairs of equal weight: a binary counter.
-template <class Op, class X>
-class Pairs {
- public:
-  DOVETAIL_CPU_INLINE void add(X x) {
-    for (uint64_t i = count_++; i & 1; i >>= 1) x = Op::combine(stack_[--top_], x);
-    stack_[top_++] = x;
-  }
-  DOVETAIL_CPU_INLINE X total() {
-    X x = top_ ? stack_[--top_] : X(Op::identity);
-    while (top_) x = Op::combine(stack_[--top_], x);
-    return x;
-  }
-
- private:
-  X stack_[40];
-  int top_ = 0;
-  uint64_t count_ = 0;
-};
-
-// lane[0] = all 2 * w lanes, the second half into the first, and again. Steps of a fixed length become vectors,
-// which pays for the many lanes of short elements.
-template <class Op, int64_t w, class T>
-DOVETAIL_CPU_INLINE void fold_halves(T* lane) {
-  if constexpr (sizeof(T) == 8) {
-    for (int64_t n = w; n; n /= 2)
-      for (int64_t k = 0; k < n; ++k) lane[k] = Op::combine(lane[k], lane[k + n]);
-  } else if constexpr (w > 0) {
-    for (int64_t k = 0; k < w; ++k) lane[k] = Op::combine(lane[k], lane[k + w]);
-    fold_halves<Op, w / 2>(lane);
-  }
-}
-
-// The last `rest` of the n terms at x, in a vector.
+// left[j] = left[j] combined with right[j]
 template <class Op, class T = typename Op::Type>
-DOVETAIL_CPU_INLINE V<T> rest_of_vector(const T* x, int64_t n, int64_t rest) {
-  constexpr int64_t W = V<T>::size();
-  V<T> all;
-  if (n >= W) {
-    all.copy_from(x + n - W, stdx::element_aligned);
-    stdx::where(V<T>([](auto lane) { return T(lane); }) < T(W - rest), all) = V<T>(Op::identity);
-  } else {
-    T lane[W];
-    for (int64_t q = 0; q < W; ++q) lane[q] = q < rest ? x[n - rest + q] : Op::identity;
-    all.copy_from(lane, stdx::element_aligned);
-  }
-  return all;
-}
-
-// f(constant 0), f(constant 1), ...: arrays that f indexes by it are registers from the beginning, which they are
-// not where the compiler unrolls a loop.
-template <class F, int... c>
-DOVETAIL_CPU_INLINE void for_each_constant(F f, std::integer_sequence<int, c...>) {
-  (f.template operator()<c>(), ...);
-}
-
-// Contiguous terms by vectors: groups of eight chains of eight, the groups in pairs, the remainder in a last
-// vector. `watch_nan`: returns false if there was one.
-template <class Op, bool watch_nan = false, class T = typename Op::Type>
-DOVETAIL_CPU_INLINE bool combine_vectors(const T* x, int64_t n, V<T>& total) {
-  constexpr int64_t W = V<T>::size(), chains = 8, group = 8 * chains * W;
-  constexpr auto each = std::make_integer_sequence<int, chains>();
-  typename V<T>::mask_type nan(false);
-  V<T> acc[chains], last;
-  Pairs<Op, V<T>> pairs;
-  for (int64_t i = 0; i < n; i += group) {
-    const int64_t m = least(n - i, group);
-    const T* at = x + i;
-    int64_t left = m;
-    for_each_constant([&]<int c>() __attribute__((always_inline)) { acc[c] = Op::identity; }, each);
-    for (; left >= chains * W; left -= chains * W, at += chains * W)
-      for_each_constant(
-          [&]<int c>() __attribute__((always_inline)) {
-            // Zen 3 itself prefetches within a page only. Where every vector is a line, hints cost more than they
-            // bring: up to a third of the bandwidth of Zen 4's third level and memory.
-            if constexpr (sizeof(V<T>) < 64 && c % 2 == 0) __builtin_prefetch(at + c * W + 2048 / sizeof(T));
-            const V<T> u(at + c * W, stdx::element_aligned);
-            acc[c] = Op::combine(acc[c], u);
-            if constexpr (watch_nan && c % 2) nan = nan || stdx::isunordered(last, u);
-            else last = u;
-          },
-          each);
-    for_each_constant(
-        [&]<int c>() __attribute__((always_inline)) {
-          if (c + 1 == chains || left < (c + 1) * W) return;
-          const V<T> u(at + c * W, stdx::element_aligned);
-          acc[c] = Op::combine(acc[c], u);
-          if constexpr (watch_nan) nan = nan || u != u;
-        },
-        each);
-    if (const int64_t rest = left % W) {  // the last vector of the terms, without those that were in the one before
-      const V<T> u = rest_of_vector<Op>(x, i + m, rest);
-      acc[chains - 1] = Op::combine(acc[chains - 1], u);
-      if constexpr (watch_nan) nan = nan || u != u;
-    }
-    for_each_constant([&]<int c>()
-                          __attribute__((always_inline)) { acc[c] = Op::combine(acc[c], acc[c + chains / 2]); },
-                      std::make_integer_sequence<int, chains / 2>());
-    acc[0] = Op::combine(Op::combine(acc[0], acc[2]), Op::combine(acc[1], acc[3]));
-    if (n > group) pairs.add(acc[0]);
-  }
-  total = n > group ? pairs.total() : acc[0];
-  return !stdx::any_of(nan);
-}
-
-template <class Op, class T = typename Op::Type>
-DOVETAIL_CPU_INLINE T combine_lanes(V<T> x) {
-  constexpr int64_t W = V<T>::size();
-  T lane[W];
-  x.copy_to(lane, stdx::element_aligned);
-  fold_halves<Op, W / 2>(lane);
-  return lane[0];
-}
-
-template <class Op, class T = typename Op::Type>
-[[gnu::noinline]] T combine_run(const T* x, int64_t n) {
-  if (n <= 4) {
-    if (n == 4) return Op::combine(Op::combine(x[0], x[1]), Op::combine(x[2], x[3]));
-    T result = Op::identity;
-    for (int64_t i = 0; i < n; ++i) result = Op::combine(result, x[i]);
-    return result;
-  }
-  V<T> total;
-  if constexpr (std::is_floating_point_v<T> && requires { Op::combine_numbers(total, total); })
-    if (combine_vectors<OfNumbers<Op>, true>(x, n, total)) return combine_lanes<OfNumbers<Op>>(total);
-  combine_vectors<Op>(x, n, total);
-  return combine_lanes<Op>(total);
+DOVETAIL_CPU_INLINE void combine_columns(T* left, const T* right, int64_t n) {
+  DOVETAIL_CPU_INDEPENDENT for (int64_t j = 0; j < n; ++j) left[j] = Op::combine(left[j], right[j]);
 }
 
 template <class In, class Op, class L = Load<In, typename Op::Type>>
@@ -293,27 +79,29 @@ struct Loops {
       const int64_t half = (n + 1) / 2;
       Loops::columns(p, x, columns, r, half, out);
       Loops::columns(p, x, columns, r + half, n - half, right);
-      for (int64_t j = 0; j < columns; ++j) out[j] = Op::combine(out[j], right[j]);
+      combine_columns<Op>(out, right, columns);
       return;
     }
     const In* row[row_group];
     const Axis inner = p.n_reduced ? p.reduced[p.n_reduced - 1] : Axis{};
     for (int64_t i = 0; i < n; ++i)
       row[i] = x + (p.n_reduced == 1 ? (r + i) * inner.stride : p.run_offset(r + i, 0));
-    if constexpr (!std::is_same_v<In, T> && !is_half_of_float) {
+    if constexpr (std::is_same_v<In, T> || is_half_of_float)
+      if (constexpr int64_t step = lines * int64_t(V<T>::size()); columns >= step) {
+        for (int64_t j = 0; j + step <= columns; j += step) add_columns(row, j, n, out);
+        if (columns % step) add_columns(row, columns - step, n, out);  // some of them again
+        return;
+      }
+    if constexpr (std::is_same_v<In, T>) {
+      for (int64_t j = 0; j < columns; ++j) {
+        T acc[4] = {Op::identity, Op::identity, Op::identity, Op::identity};
+        for (int64_t i = 0; i < n; ++i) acc[i % 4] = Op::combine(acc[i % 4], row[i][j]);
+        out[j] = Op::combine(Op::combine(acc[0], acc[1]), Op::combine(acc[2], acc[3]));
+      }
+    } else {
       for (int64_t k = 0; k < columns; ++k) out[k] = Op::identity;
       for (int64_t i = 0; i < n; ++i)
         for (int64_t k = 0; k < columns; ++k) out[k] = Op::combine(out[k], L::one(row[i][k]));
-    } else {
-      constexpr int chains = std::is_same_v<In, T> ? 4 : 1;
-      int64_t j = 0;
-      for (constexpr int64_t step = lines * int64_t(V<T>::size()); j + step <= columns; j += step)
-        add_columns<chains>(row, j, n, out);
-      for (; j < columns; ++j) {
-        T acc[4] = {Op::identity, Op::identity, Op::identity, Op::identity};
-        for (int64_t i = 0; i < n; ++i) acc[i % chains] = Op::combine(acc[i % chains], L::one(row[i][j]));
-        out[j] = Op::combine(Op::combine(acc[0], acc[1]), Op::combine(acc[2], acc[3]));
-      }
     }
   }
 
@@ -333,9 +121,49 @@ struct Loops {
       return V<T>(lanes, stdx::vector_aligned);
     }
   }
-  // Columns [j, j + lines vectors), each in `chains`.
-  template <int chains>
+  // Columns [j, j + lines vectors) of bf16. Two neighbours are read as 32 bits: the second is a float as it is,
+  // with the bits of the first cleared.
+  DOVETAIL_CPU_INLINE static void add_bf16_columns(const In* const* row, int64_t j, int64_t n, T* out) {
+    constexpr int W = V<T>::size(), pairs = lines / 2;
+    using Bits = typename VectorOf<W>::Bits;
+    using Floats = typename VectorOf<W>::Floats;
+    const auto combine = [](V<T>& a, const Bits& bits) __attribute__((always_inline)) {
+      V<T> x;
+      std::memcpy(static_cast<void*>(&x), &bits, sizeof x);
+      a = Op::combine(a, x);
+    };
+    V<T> first[pairs], second[pairs];
+#pragma GCC unroll 4
+    for (int l = 0; l < pairs; ++l) first[l] = second[l] = Op::identity;
+    for (int64_t i = 0; i < n; ++i)
+#pragma GCC unroll 4
+      for (int l = 0; l < pairs; ++l) {
+        Bits both;
+        std::memcpy(&both, row[i] + j + l * 2 * W, sizeof both);
+        combine(first[l], both << 16);
+        combine(second[l], both & 0xFFFF0000);
+      }
+    for (int l = 0; l < pairs; ++l) {
+      Floats a, b;
+      std::memcpy(&a, &first[l], sizeof a);
+      std::memcpy(&b, &second[l], sizeof b);
+      interleave(a, b, out + j + l * 2 * W, std::make_integer_sequence<int, W>());
+    }
+  }
+  template <class Floats, int... k>
+  DOVETAIL_CPU_INLINE static void interleave(const Floats& a, const Floats& b, T* out,
+                                             std::integer_sequence<int, k...>) {
+    constexpr int W = sizeof...(k);
+    store_floats<W>(__builtin_shufflevector(a, b, (k / 2 + k % 2 * W)...), out);
+    store_floats<W>(__builtin_shufflevector(a, b, (W / 2 + k / 2 + k % 2 * W)...), out + W);
+  }
+  // Columns [j, j + lines vectors).
   DOVETAIL_CPU_INLINE static void add_columns(const In* const* row, int64_t j, int64_t n, T* out) {
+    if constexpr (is_half_of_float && std::is_same_v<In, bf16>) add_bf16_columns(row, j, n, out);
+    else add_columns_in_chains<std::is_same_v<In, T> ? 4 : 1>(row, j, n, out);
+  }
+  template <int chains>
+  DOVETAIL_CPU_INLINE static void add_columns_in_chains(const In* const* row, int64_t j, int64_t n, T* out) {
     constexpr int64_t W = V<T>::size();
     V<T> acc[chains][lines];
     for (auto& chain : acc)
@@ -361,17 +189,48 @@ struct Loops {
   }
 };
 
-// How a result is stored: mean divides, any and all give bool, fp16 and bf16 are narrowed.
+// Results of mean, which alone has a divisor.
+template <class T>
+DOVETAIL_CPU_INLINE void divide(T* results, int64_t n, T divisor) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (divisor != 0)
+      for (int64_t i = 0; i < n; ++i) results[i] /= divisor;
+}
+// How a result is stored: any and all give bool, fp16 and bf16 are narrowed.
 template <class Out, class T>
-DOVETAIL_CPU_INLINE void put(Out* out, T x, T divisor) {
+DOVETAIL_CPU_INLINE void put(Out* out, T x) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (divisor != 0) x /= divisor;
     if constexpr (std::is_same_v<Out, f16> || std::is_same_v<Out, bf16>) *out = narrow<Out>(x);
     else *out = Out(x);
   } else if constexpr (std::is_same_v<Out, bool>) {
     *reinterpret_cast<uint8_t*>(out) = x != 0;
   } else {
     *out = Out(x);
+  }
+}
+
+// The results of `count` rows of a plan without columns, those of its last kept axis.
+template <class In, class Op, class Out, class L>
+DOVETAIL_CPU_INLINE void reduce_rows(const Plan& p, const Axis& axis, const In* x, int64_t count, Out* out,
+                                     typename Op::Type divisor) {
+  using T = typename Op::Type;
+  constexpr int at_once = rows_at_once<T>;
+  T results[at_once];
+  const auto store = [&](int n) __attribute__((always_inline)) {
+    divide(results, n, divisor);
+    for (int k = 0; k < n; ++k) put(out + k * axis.out_stride, results[k]);
+    out += n * axis.out_stride;
+  };
+  int64_t i = 0;
+  if constexpr (std::is_same_v<In, T> && at_once > 1)
+    for (const bool contiguous = p.n_reduced == 1 && p.reduced[0].stride == 1;
+         contiguous && is_short_row<T>(p.terms) && i + at_once <= count; i += at_once) {
+      combine_rows<Op>(x + i * axis.stride, axis.stride, p.terms, results);
+      store(at_once);
+    }
+  for (; i < count; ++i) {
+    results[0] = Loops<In, Op, L>::rows(p, x + i * axis.stride);
+    store(1);
   }
 }
 
@@ -382,10 +241,12 @@ template <class In, class Op, class Out, class L>
   using T = typename Op::Type;
   using Loop = Loops<In, Op, L>;
   if (p.column < 0) {
-    for (int64_t i = begin; i < end; ++i) {
+    const Axis last = p.n_kept ? p.kept[p.n_kept - 1] : Axis{1, 0, 0};
+    for (int64_t i = begin, n; i < end; i += n) {
       int64_t at;
-      const In* from = x + p.kept_offset(i, at);
-      put(out + at, Loop::rows(p, from), divisor);
+      const In* const from = x + p.kept_offset(i, at);
+      n = least(end - i, last.size - i % last.size);
+      reduce_rows<In, Op, Out, L>(p, last, from, n, out + at, divisor);
     }
     return;
   }
@@ -399,7 +260,8 @@ template <class In, class Op, class Out, class L>
     T total[column_block];
     Loop::columns(p, from, n, 0, p.terms, total);
     Out* to = out + at + first * axis.out_stride;
-    for (int64_t j = 0; j < n; ++j) put(to + j * axis.out_stride, total[j], divisor);
+    divide(total, n, divisor);
+    for (int64_t j = 0; j < n; ++j) put(to + j * axis.out_stride, total[j]);
   }
 }
 DOVETAIL_CPU_INLINE int64_t units(const Plan& p) {
@@ -421,22 +283,18 @@ DOVETAIL_CPU_INLINE int64_t chunks(const Plan& p) {
   return p.n_reduced ? chunks_of(p.results, units(p), p.terms, p.reduced[0].size) : 1;
 }
 
-// The partial results of chunks, in pairs.
+// The partial results of chunks in pairs, these in pairs, and so on, in the memory of the first ones.
 template <class Op, class Out, class T = typename Op::Type>
-void join_chunks(const T* partial, int64_t chunks, int64_t results, Out* out, T divisor) {
-  constexpr int64_t W = V<T>::size();
-  int64_t i = 0;
-  for (; i + W <= results; i += W) {
-    Pairs<Op, V<T>> pairs;
-    for (int64_t c = 0; c < chunks; ++c) pairs.add(V<T>(partial + c * results + i, stdx::element_aligned));
-    T lane[W];
-    pairs.total().copy_to(lane, stdx::element_aligned);
-    for (int64_t q = 0; q < W; ++q) put(out + i + q, lane[q], divisor);
-  }
-  for (; i < results; ++i) {
-    Pairs<Op, T> pairs;
-    for (int64_t c = 0; c < chunks; ++c) pairs.add(partial[c * results + i]);
-    put(out + i, pairs.total(), divisor);
+void join_chunks(T* partial, int64_t chunks, int64_t results, Out* out, T divisor) {
+  constexpr int64_t block = 256;  // results whose partial ones stay in the first caches
+  for (int64_t first = 0; first < results; first += block) {
+    const int64_t n = least(block, results - first);
+    T* const total = partial + first;
+    for (int64_t step = 1; step < chunks; step *= 2)
+      for (int64_t c = 0; c + step < chunks; c += 2 * step)
+        combine_columns<Op>(total + c * results, total + (c + step) * results, n);
+    divide(total, n, divisor);
+    for (int64_t j = 0; j < n; ++j) put(out + first + j, total[j]);
   }
 }
 

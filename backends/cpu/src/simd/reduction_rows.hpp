@@ -22,8 +22,14 @@ struct RowReduction {
     else return x;
   }
   static void rows(const void* x, int64_t rows, int64_t n, void* out) {
-    for (int64_t r = 0; r < rows; ++r)
-      static_cast<T*>(out)[r] = finished(run(static_cast<const In*>(x) + r * n, n), n);
+    const In* const terms = static_cast<const In*>(x);
+    T* const results = static_cast<T*>(out);
+    int64_t r = 0;
+    if constexpr (constexpr int at_once = rows_at_once<T>; std::is_same_v<In, T> && at_once > 1)
+      for (; is_short_row<T>(n) && r + at_once <= rows; r += at_once)
+        combine_rows<Op>(terms + r * n, n, n, results + r);
+    for (; r < rows; ++r) results[r] = run(terms + r * n, n);
+    for (r = 0; r < rows; ++r) results[r] = finished(results[r], n);
   }
   static void start(void* state) { *static_cast<State*>(state) = State(); }
   static void add(void* state, const void* x, int64_t n) {
@@ -62,8 +68,7 @@ struct ColumnReduction {
     }
   }
   static void join(void* left, const void* right, int64_t n) {
-    T* const to = static_cast<T*>(left);
-    for (int64_t j = 0; j < n; ++j) to[j] = Op::combine(to[j], static_cast<const T*>(right)[j]);
+    combine_columns<Op>(static_cast<T*>(left), static_cast<const T*>(right), n);
   }
   static int64_t chunks(int64_t n, int64_t terms) {
     return chunks_of(n, (n + column_block - 1) / column_block, terms, terms);

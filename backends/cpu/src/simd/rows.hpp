@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "scratch.hpp"
+#include "simd/combine.hpp"
 #include "simd/half.hpp"
 #include "simd/horizontal.hpp"
 #include "simd/math.hpp"
-#include "simd/reduce.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::rows {
 namespace stdx = std::experimental;

@@ -1,5 +1,6 @@
 // sin, cos and tan of floats over their whole range, computed in double.
 #pragma once
+#include "simd/each.hpp"
 #include "simd/half.hpp"
 #include "simd/wide_math.hpp"
 
@@ -60,30 +61,56 @@ DOVETAIL_CPU_INLINE D cos_core(D r) {
   return 1 + z * polynomial(z, c);
 }
 // The sine of x, or of x + pi / 2: that of r, |r| <= pi / 2, with the other sign where x = r + an odd number of
-// half turns. Its polynomial is shorter than those of sine and cosine up to pi / 4.
-template <bool cosine>
-DOVETAIL_CPU_INLINE D sin_by_half_turns(D x) {
+// half turns. Its polynomial is shorter than those of sine and cosine up to pi / 4. Several vectors take turns, as
+// the instructions of one wait for each other.
+template <bool cosine, int n>
+DOVETAIL_CPU_INLINE void sin_by_half_turns(D (&x)[n]) {
   static constexpr double c[] = {-0.1666666666387985, 0.008333332768529359, -0.0001984108650700057,
                                  2.753645944364609e-06, -2.408009508712208e-08};
   constexpr double offset = cosine ? 0.5 : 0;
-  const D shifted = (x * (1 / pi) - offset) + magic, n = (shifted - magic) + offset;
-  D r = (x - n * 3.1415926534682512) - n * 1.2154201013012384e-10;
-  U turns = cast<U>(shifted) + (cosine ? 1u : 0u);
-  if (stdx::any_of(abs(x) > limit)) [[unlikely]] {
-    for (size_t i = 0; i < D::size(); ++i) {
-      if (!(__builtin_fabs(x[i]) > limit)) continue;
-      uint64_t quadrant = 0;
-      double rest = reduce_large(float(x[i]), quadrant);
-      quadrant += cosine;
-      if (quadrant & 1) quadrant += rest > 0 ? 1 : -1, rest += rest > 0 ? -pi / 2 : pi / 2;
-      r[i] = rest, turns[i] = quadrant >> 1;
-    }
+  const auto each = [](auto step) __attribute__((always_inline)) {
+    for_each_constant(step, std::make_integer_sequence<int, n>());
+  };
+  D shifted[n], r[n], y[n];
+  U turns[n];
+  Mask large(false);
+  each([&]<int k>() __attribute__((always_inline)) {
+    shifted[k] = (x[k] * (1 / pi) - offset) + magic;
+    turns[k] = cast<U>(shifted[k]) + (cosine ? 1u : 0u);
+  });
+  each([&]<int k>() __attribute__((always_inline)) {
+    const D half_turns = (shifted[k] - magic) + offset;
+    r[k] = (x[k] - half_turns * 3.1415926534682512) - half_turns * 1.2154201013012384e-10;
+    large = large || abs(x[k]) > limit;
+  });
+  if (stdx::any_of(large)) [[unlikely]] {
+    for (int k = 0; k < n; ++k)
+      for (size_t i = 0; i < D::size(); ++i) {
+        if (!(__builtin_fabs(x[k][i]) > limit)) continue;
+        uint64_t quadrant = 0;
+        double rest = reduce_large(float(x[k][i]), quadrant);
+        quadrant += cosine;
+        if (quadrant & 1) quadrant += rest > 0 ? 1 : -1, rest += rest > 0 ? -pi / 2 : pi / 2;
+        r[k][i] = rest, turns[k][i] = quadrant >> 1;
+      }
   }
-  const D z = r * r;
-  return cast<D>(cast<U>(r * (1 + z * polynomial(z, c))) ^ ((turns & 1) << 63));
+  each([&]<int k>() __attribute__((always_inline)) { x[k] = r[k] * r[k], y[k] = c[4]; });
+  for_each_constant(
+      [&]<int term>() __attribute__((always_inline)) {
+        each([&]<int k>() __attribute__((always_inline)) { y[k] = x[k] * y[k] + c[3 - term]; });
+      },
+      std::make_integer_sequence<int, 4>());
+  each([&]<int k>() __attribute__((always_inline)) { y[k] = 1 + x[k] * y[k]; });
+  each([&]<int k>() __attribute__((always_inline)) { x[k] = cast<D>(cast<U>(r[k] * y[k]) ^ (turns[k] << 63)); });
 }
-DOVETAIL_CPU_INLINE D sin(D x) { return sin_by_half_turns<false>(x); }
-DOVETAIL_CPU_INLINE D cos(D x) { return sin_by_half_turns<true>(x); }
+template <int n>
+DOVETAIL_CPU_INLINE void sin(D (&x)[n]) {
+  sin_by_half_turns<false>(x);
+}
+template <int n>
+DOVETAIL_CPU_INLINE void cos(D (&x)[n]) {
+  sin_by_half_turns<true>(x);
+}
 DOVETAIL_CPU_INLINE Mask is_odd(U quadrant) { return cast<D>((quadrant & 1) << 62) > 0; }
 DOVETAIL_CPU_INLINE D tan(D x) {
   const Reduced y = reduce(x);
