@@ -289,6 +289,23 @@ def test_gradients_cross_devices_and_streams():
         z.backward()
 
 
+@pytest.mark.parametrize("use_reentrant", [True, False])
+@pytest.mark.parametrize("preserve_rng_state", [True, False])
+def test_checkpoints_of_activations_drop_the_same_elements(device, use_reentrant, preserve_rng_state):
+    x = normal(1000).to(device).requires_grad_()
+    y = torch.utils.checkpoint.checkpoint(
+        lambda x: torch.nn.functional.dropout(x * 2, 0.5, training=True),
+        x,
+        use_reentrant=use_reentrant,
+        preserve_rng_state=preserve_rng_state,
+    )
+    state = torch.dovetail.get_rng_state(device)
+    y.sum().backward()
+    assert set(x.grad.tolist()) == {0, 4}  # 2 / (1 - 0.5), where the mask of the second pass has a one
+    assert torch.equal(x.grad != 0, y != 0) == preserve_rng_state
+    assert torch.equal(torch.dovetail.get_rng_state(device), state) == preserve_rng_state
+
+
 # ---- fallbacks
 def test_fallbacks_of_each_kind_of_argument(device):
     x = torch.tensor([1.0, 2.0, 3.0], device=device)

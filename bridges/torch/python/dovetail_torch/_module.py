@@ -6,6 +6,8 @@ import torch
 
 from dovetail_torch import _bridge
 
+_initialized = True  # torch.utils.checkpoint saves the state of generators only where this is true
+
 
 def _index(device=None) -> int:
     """RuntimeError where there is no such device, ValueError for a device of another type."""
@@ -28,7 +30,7 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    return True
+    return _initialized
 
 
 def _lazy_init() -> None:
