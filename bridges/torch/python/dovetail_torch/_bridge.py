@@ -82,12 +82,13 @@ def start() -> None:
 
     global library
     library, names[:] = opened, chosen
-    from dovetail_torch import _module, _sharing, report
+    from dovetail_torch import _module, _parameters, _sharing, report
 
     torch.utils.rename_privateuse1_backend("dovetail")
     torch._register_device_module("dovetail", _module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _sharing.register()
+    _parameters.register()
     if policy := os.environ.get("DOVETAIL_TORCH_FALLBACK"):
         report.fallback(policy)
     atexit.register(wait_at_exit)
