@@ -199,6 +199,17 @@ def test_seeds_of_the_process():
 
 
 # ---- memory
+def test_memory_statistics_have_the_names_of_torch():
+    x = torch.empty(1 << 20, dtype=torch.uint8, device=SIM)
+    stats = torch.dovetail.memory_stats(SIM)
+    assert set(stats) <= set(torch.accelerator.memory_stats(1))
+    assert stats["allocated_bytes.all.current"] == torch.dovetail.memory_allocated(SIM) >= x.nbytes
+    assert stats["allocated_bytes.all.peak"] == torch.dovetail.max_memory_allocated(SIM)
+    assert stats["reserved_bytes.all.current"] == torch.dovetail.memory_reserved(SIM)
+    assert stats["num_device_alloc"] >= stats["num_device_free"] > -1 and stats["num_device_alloc"] > 0
+    assert "num_ooms" not in stats  # the runtime does not count them
+
+
 def test_memory_statistics():
     torch.accelerator.empty_cache()
     torch.accelerator.reset_peak_memory_stats(1)

@@ -1,5 +1,6 @@
 """torch.dovetail: what torch.cuda has, for the devices of Dovetail."""
 
+from collections import OrderedDict
 from typing import NamedTuple
 
 import torch
@@ -129,6 +130,23 @@ def max_memory_allocated(device=None) -> int:
 
 def memory_reserved(device=None) -> int:
     return torch.accelerator.memory_reserved(_index(device))
+
+
+_COUNTED = (
+    "active_bytes.all.current",
+    "active_bytes.all.peak",
+    "allocated_bytes.all.current",
+    "allocated_bytes.all.peak",
+    "num_device_alloc",
+    "num_device_free",
+    "reserved_bytes.all.current",
+)
+
+
+def memory_stats(device=None) -> OrderedDict[str, int]:
+    """Those figures of torch.cuda.memory_stats that Dovetail counts, under their names there."""
+    stats = torch.accelerator.memory_stats(_index(device))
+    return OrderedDict((name, stats[name]) for name in _COUNTED)
 
 
 def reset_peak_memory_stats(device=None) -> None:
