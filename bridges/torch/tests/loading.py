@@ -1,4 +1,4 @@
-"""A data set of device tensors, in a module of its own, which the processes of a DataLoader can import."""
+"""What other processes run, in a module of its own, which they can import."""
 
 import dovetail_torch
 import torch
@@ -7,6 +7,8 @@ dovetail_torch._autoload()
 
 
 class Rows(torch.utils.data.Dataset):
+    """A data set of device tensors."""
+
     def __init__(self, device: str):
         self.device = device
 
@@ -15,3 +17,8 @@ class Rows(torch.utils.data.Dataset):
 
     def __getitem__(self, i: int):
         return torch.full((2,), float(i), device=self.device), torch.tensor([i])
+
+
+def doubled(rank: int, layer: torch.nn.Module, x: torch.Tensor, queue, arrived) -> None:
+    queue.put((rank, type(layer.weight), layer.weight.requires_grad, (2 * layer.weight).detach(), 2 * x))
+    arrived.wait(60)  # shared memory comes from a process that lives

@@ -199,6 +199,17 @@ def test_seeds_of_the_process():
 
 
 # ---- memory
+def test_memory_statistics_have_the_names_of_torch():
+    x = torch.empty(1 << 20, dtype=torch.uint8, device=SIM)
+    stats = torch.dovetail.memory_stats(SIM)
+    assert set(stats) <= set(torch.accelerator.memory_stats(1))
+    assert stats["allocated_bytes.all.current"] == torch.dovetail.memory_allocated(SIM) >= x.nbytes
+    assert stats["allocated_bytes.all.peak"] == torch.dovetail.max_memory_allocated(SIM)
+    assert stats["reserved_bytes.all.current"] == torch.dovetail.memory_reserved(SIM)
+    assert stats["num_device_alloc"] >= stats["num_device_free"] > -1 and stats["num_device_alloc"] > 0
+    assert "num_ooms" not in stats  # the runtime does not count them
+
+
 def test_memory_statistics():
     torch.accelerator.empty_cache()
     torch.accelerator.reset_peak_memory_stats(1)
@@ -287,6 +298,23 @@ def test_gradients_cross_devices_and_streams():
         z = x.to(SIM).exp().sum()
         z.backward()
         z.backward()
+
+
+@pytest.mark.parametrize("use_reentrant", [True, False])
+@pytest.mark.parametrize("preserve_rng_state", [True, False])
+def test_checkpoints_of_activations_drop_the_same_elements(device, use_reentrant, preserve_rng_state):
+    x = normal(1000).to(device).requires_grad_()
+    y = torch.utils.checkpoint.checkpoint(
+        lambda x: torch.nn.functional.dropout(x * 2, 0.5, training=True),
+        x,
+        use_reentrant=use_reentrant,
+        preserve_rng_state=preserve_rng_state,
+    )
+    state = torch.dovetail.get_rng_state(device)
+    y.sum().backward()
+    assert set(x.grad.tolist()) == {0, 4}  # 2 / (1 - 0.5), where the mask of the second pass has a one
+    assert torch.equal(x.grad != 0, y != 0) == preserve_rng_state
+    assert torch.equal(torch.dovetail.get_rng_state(device), state) == preserve_rng_state
 
 
 # ---- fallbacks

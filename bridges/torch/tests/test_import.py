@@ -43,12 +43,25 @@ def test_the_devices_are_there():
     [
         ({"DOVETAIL_BACKEND_AUTOLOAD": "0", "DOVETAIL_TORCH_DEVICES": ""}, "Dovetail has no device"),
         ({"DOVETAIL_TORCH_DEVICES": "acme:0"}, "'acme:0': expected some of"),
-        ({"DOVETAIL_TORCH_FALLBACK": "never"}, "expected one of allow, warn, error"),
+        ({"DOVETAIL_TORCH_DEVICES": "cpu:0,,sim:0"}, "DOVETAIL_TORCH_DEVICES has an empty name"),
+        ({"DOVETAIL_TORCH_DEVICES": "sim:0,cpu:0, sim"}, "DOVETAIL_TORCH_DEVICES has 'sim:0' twice"),
+        (
+            {"DOVETAIL_TORCH_FALLBACK": "eror"},
+            "FALLBACK: got 'eror', expected one of allow, warn, error",
+        ),
     ],
 )
 def test_one_warning(environment, words):
-    warned, _ = run(**environment)
+    warned, (devices,) = run(
+        **environment, after="print(dovetail_torch.devices(), torch.accelerator.is_available())"
+    )
     assert words in warned and warned.count("there is no device 'dovetail'") == 1
+    assert devices == "[] False"
+
+
+def test_names_of_devices_may_have_spaces():
+    warned, rest = run(after="print(dovetail_torch.devices())", DOVETAIL_TORCH_DEVICES="cpu , sim:0 ")
+    assert warned == "[]" and rest == ["['cpu:0', 'sim:0']"]
 
 
 def test_another_version_of_torch():

@@ -67,6 +67,21 @@ def test_a_forked_worker_says_that_it_cannot_use_the_device():
         loaded(SIM, "fork")
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_tensors_as_arguments_of_a_process(device, method):
+    context = torch.multiprocessing.get_context(method)
+    queue, arrived = context.Queue(), context.Event()
+    layer, x = torch.nn.Linear(2, 3).to(device), numbers(device, torch.bfloat16)
+    started = torch.multiprocessing.start_processes(
+        loading.doubled, (layer, x[:, 1:], queue, arrived), nprocs=1, join=False, start_method=method
+    )
+    rank, kind, requires_grad, weight, y = queue.get(timeout=60)
+    arrived.set()
+    assert started.join(60)
+    assert rank == 0 and kind is torch.nn.Parameter and requires_grad and weight.device == y.device == device
+    assert torch.equal(weight, 2 * layer.weight) and torch.equal(y, 2 * x[:, 1:])
+
+
 def test_queues_send_parameters_but_no_graph(device):
     weight = pickle.loads(bytes(ForkingPickler.dumps(torch.nn.Parameter(numbers(device), requires_grad=False))))
     assert isinstance(weight, torch.nn.Parameter) and not weight.requires_grad and weight.device == device

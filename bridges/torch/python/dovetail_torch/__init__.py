@@ -49,12 +49,5 @@ def device(name: str):
 
 
 def to(module, device):
-    """module.to(device), with parameters that were shared before still shared. Returns the module."""
-    import torch
-
-    before = torch.__future__.get_swap_module_params_on_conversion()
-    torch.__future__.set_swap_module_params_on_conversion(True)
-    try:
-        return module.to(device)
-    finally:
-        torch.__future__.set_swap_module_params_on_conversion(before)
+    """module.to(device), which keeps shared parameters shared."""
+    return module.to(device)

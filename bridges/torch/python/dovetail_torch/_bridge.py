@@ -8,6 +8,8 @@ from pathlib import Path
 
 import torch
 
+from dovetail_torch import report
+
 names: list[str] = []
 """Dovetail's name of dovetail:0, dovetail:1, ..."""
 library: ctypes.CDLL | None = None
@@ -23,12 +25,15 @@ def chosen_devices() -> list[str]:
     wanted = os.environ.get("DOVETAIL_TORCH_DEVICES")
     if not wanted:
         return [d.name for d in found]
-    chosen = [name if ":" in name else f"{name}:0" for name in wanted.split(",")]
-    for name in chosen:
-        if name not in {d.name for d in found}:
-            raise ValueError(
-                f"DOVETAIL_TORCH_DEVICES has {name!r}: expected some of {', '.join(d.name for d in found)}"
-            )
+    known, chosen = [d.name for d in found], []
+    for name in (part.strip() for part in wanted.split(",")):
+        full = name if ":" in name else f"{name}:0"
+        if full not in known:
+            what = repr(full) if name else f"an empty name in {wanted!r}"
+            raise ValueError(f"DOVETAIL_TORCH_DEVICES has {what}: expected some of {', '.join(known)}")
+        if full in chosen:
+            raise ValueError(f"DOVETAIL_TORCH_DEVICES has {full!r} twice in {wanted!r}: expected it once")
+        chosen.append(full)
     return chosen
 
 
@@ -63,6 +68,9 @@ def start() -> None:
         raise RuntimeError(
             f"torch has one place for a device of its own, and {other!r} took it; DOVETAIL_TORCH=0 is silent"
         )
+    policy = os.environ.get("DOVETAIL_TORCH_FALLBACK")
+    if policy:
+        report.check_policy("DOVETAIL_TORCH_FALLBACK", policy)
     chosen = chosen_devices()
     if not chosen:
         raise RuntimeError(
@@ -82,12 +90,13 @@ def start() -> None:
 
     global library
     library, names[:] = opened, chosen
-    from dovetail_torch import _module, _sharing, report
+    from dovetail_torch import _module, _parameters, _sharing
 
     torch.utils.rename_privateuse1_backend("dovetail")
     torch._register_device_module("dovetail", _module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _sharing.register()
-    if policy := os.environ.get("DOVETAIL_TORCH_FALLBACK"):
+    _parameters.register()
+    if policy:
         report.fallback(policy)
     atexit.register(wait_at_exit)

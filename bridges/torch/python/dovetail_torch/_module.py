@@ -1,10 +1,13 @@
 """torch.dovetail: what torch.cuda has, for the devices of Dovetail."""
 
+from collections import OrderedDict
 from typing import NamedTuple
 
 import torch
 
 from dovetail_torch import _bridge
+
+_initialized = True  # torch.utils.checkpoint saves the state of generators only where this is true
 
 
 def _index(device=None) -> int:
@@ -28,7 +31,7 @@ def is_available() -> bool:
 
 
 def is_initialized() -> bool:
-    return True
+    return _initialized
 
 
 def _lazy_init() -> None:
@@ -127,6 +130,23 @@ def max_memory_allocated(device=None) -> int:
 
 def memory_reserved(device=None) -> int:
     return torch.accelerator.memory_reserved(_index(device))
+
+
+_COUNTED = (
+    "active_bytes.all.current",
+    "active_bytes.all.peak",
+    "allocated_bytes.all.current",
+    "allocated_bytes.all.peak",
+    "num_device_alloc",
+    "num_device_free",
+    "reserved_bytes.all.current",
+)
+
+
+def memory_stats(device=None) -> OrderedDict[str, int]:
+    """Those figures of torch.cuda.memory_stats that Dovetail counts, under their names there."""
+    stats = torch.accelerator.memory_stats(_index(device))
+    return OrderedDict((name, stats[name]) for name in _COUNTED)
 
 
 def reset_peak_memory_stats(device=None) -> None:

@@ -1,5 +1,7 @@
 """Tensors of dovetail:N as arrays of Dovetail, and for other processes."""
 
+import pickle
+from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -27,7 +29,8 @@ def rebuilt(kind: type, host: torch.Tensor, device: str, requires_grad: bool) ->
 
 
 def reduced(x: torch.Tensor) -> tuple:
-    """What the queues of torch.multiprocessing send: the values, through shared memory of the host."""
+    """What torch.multiprocessing sends: the values, through shared memory of the host. A process that is being made
+    gets them in its pickle, as it maps shared memory only after the host's copy is freed."""
     if x.device.type != "dovetail" or x.layout != torch.strided:
         return reductions.reduce_tensor(x)
     if x.requires_grad and not x.is_leaf:
@@ -35,6 +38,8 @@ def reduced(x: torch.Tensor) -> tuple:
             "a tensor of autograd's graph cannot be sent to another process, as its graph stays here; send "
             "tensor.detach()"
         )
+    if get_spawning_popen() is not None:
+        return pickle.loads, (pickle.dumps(x, pickle.HIGHEST_PROTOCOL),)
     return rebuilt, (type(x), x.detach().cpu(), str(x.device), x.requires_grad)
 
 

@@ -14,13 +14,17 @@ def _library():
     return _bridge.library
 
 
+def check_policy(where: str, policy: str) -> None:
+    if policy not in POLICIES:
+        raise ValueError(f"{where}: got {policy!r}, expected one of {', '.join(POLICIES)}")
+
+
 def fallback(policy: str) -> None:
     """What happens to a call that Dovetail does not serve: "allow" runs torch's kernel for the CPU, "warn" (the
     default) also warns, once for each op, "error" raises NotImplementedError. ValueError for another policy.
     The environment variable DOVETAIL_TORCH_FALLBACK sets it for the process.
     """
-    if policy not in POLICIES:
-        raise ValueError(f"dovetail_torch.fallback: got {policy!r}, expected one of {', '.join(POLICIES)}")
+    check_policy("dovetail_torch.fallback", policy)
     _library().dovetail_torch_set_fallback(POLICIES.index(policy))
 
 
