@@ -101,6 +101,23 @@ def test_gradients_are_those_of_torch(device):
     expect_only_programs(2, 2)
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("at", ["cpu", "cpu:0", "sim:0"])
+def test_gradients_of_a_batch_norm_that_reads_its_buffers(at, frozen):
+    device = torch.device("cpu") if at == "cpu" else dovetail_torch.device(at)
+    model = nn.BatchNorm1d(3).eval().requires_grad_(not frozen)
+    model.running_mean.uniform_(), model.running_var.uniform_(1, 2)
+    own, model = moved(model, device), model.double()
+    x = torch.randn(4, 3, 5)
+    y = x.to(device).requires_grad_()
+    x = x.detach().double().requires_grad_()
+    model(x).square().sum().backward()
+    compiled(own)(y).square().sum().backward()
+    for p, q in [(y, x)] if frozen else zip((y, *own.parameters()), (x, *model.parameters())):
+        expect_close(p.grad, q.grad)
+    expect_only_programs(2, 2)
+
+
 @pytest.mark.parametrize("shape", [(5, 8), (3, 5, 8), (2, 4, 5, 8), (2, 2, 2, 5, 8)], ids=str)
 @pytest.mark.parametrize("mask", [None, "float", "bool"])
 def test_attention_and_its_gradients(shape, mask, device):
