@@ -223,6 +223,36 @@ def test_a_conjugate_view_as_argument(device):
     expect_equal(got, (x.conj() * 2).real, device)
 
 
+# ---- indices -----------------------------------------------------------------------------------------------------
+
+ROWS = torch.ones(2, 3)
+INDEXED = {
+    "embedding": lambda x, i: nn.functional.embedding(i, x),
+    "index_select": lambda x, i: x.index_select(0, i),
+    "gather": lambda x, i: x.gather(0, i[:, None]),
+    "scatter": lambda x, i: x.scatter(0, i[:, None], 1.0),
+    "scatter_add": lambda x, i: x.scatter_add(0, i[:, None], ROWS.to(x)),
+    "index_add": lambda x, i: x.index_add(0, i, ROWS.to(x)),
+    "index_copy": lambda x, i: x.index_copy(0, i, ROWS.to(x)),
+    "cross_entropy": lambda x, i: nn.functional.cross_entropy(x[:2], i),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+@pytest.mark.parametrize("at", ["cpu", "cpu:0", "sim:0"])
+def test_no_index_counts_from_the_end_where_torch_has_none(at, name):
+    device = torch.device("cpu") if at == "cpu" else dovetail_torch.device(at)
+    run, x = INDEXED[name], torch.randn(4, 3)
+    own = compiled(run)
+    for dtype in (torch.int64, torch.int32) if name in ("embedding", "index_select") else (torch.int64,):
+        good, bad = (torch.tensor(i, dtype=dtype) for i in ([1, 2], [2, -1]))
+        expect_equal(own(x.to(device), good.to(device)), run(x, good), device)
+        with pytest.raises((IndexError, RuntimeError), match=r"out of (range|bounds)"):
+            run(x, bad)
+        with pytest.raises(IndexError, match="out of range"):
+            own(x.to(device), bad.to(device)).cpu()
+
+
 # ---- devices and streams -----------------------------------------------------------------------------------------
 
 
