@@ -153,6 +153,19 @@ def test_attention_trains(dynamic, device):
     expect_only_programs(2, 2)
 
 
+def test_a_checkpoint_with_dropout_has_one_mask(device):
+    layer, x = moved(nn.Linear(12, 8, bias=False), device), torch.randn(50, 12).to(device).requires_grad_()
+
+    def forward(x):
+        return nn.functional.dropout(layer(x).relu(), 0.5, True)
+
+    made = compiled(lambda x: torch.utils.checkpoint.checkpoint(forward, x, use_reentrant=False))(x)
+    made.sum().backward()
+    kept = (made != 0).float() * 2
+    assert 50 < int((made != 0).sum()) < 150  # a half of the half that relu leaves of 400
+    expect_close(x.grad, (kept @ layer.weight).cpu())
+
+
 def expect_close(got, expected):
     got, expected = got.detach().cpu().double(), expected.detach().double()
     assert (got - expected).abs().max() <= 1e-4 * max(1e-3, expected.abs().max())

@@ -18,7 +18,7 @@ from dovetail_torch.compile.graph import Lowering, Problem, is_of_tensors, sourc
 from dovetail_torch.compile.sizes import Sizes, symbol_sizes
 from dovetail_torch.compile.table import Unsupported, dtype_name
 
-__all__ = ["MOVES", "cut"]
+__all__ = ["MOVES", "cut", "devices_of"]
 
 _aten = torch.ops.aten
 MOVES = {
@@ -53,7 +53,7 @@ def cut(gm: torch.fx.GraphModule) -> tuple[list[tuple[str, torch.device]], list[
             node.op == "call_function" and is_of_tensors(node) and node not in problems
             and not (node.target is operator.getitem and node.args[0] in problems)
         ):  # fmt: skip
-            lowered.setdefault(*_devices(node), set()).add(node.name)
+            lowered.setdefault(*devices_of(node), set()).add(node.name)
     for i, names in enumerate(lowered.values()):
         while True:
             partitioner = CapabilityBasedPartitioner(gm, _Support(names), allows_single_node_partition=True)
@@ -74,7 +74,7 @@ def cut(gm: torch.fx.GraphModule) -> tuple[list[tuple[str, torch.device]], list[
     return [(name, devices[int(name.split("_")[1])]) for name in made], list(problems.values())
 
 
-def _devices(node: torch.fx.Node) -> set[torch.device]:
+def devices_of(node: torch.fx.Node) -> set[torch.device]:
     """Those of a node's tensors."""
     values = [_value(n) for n in (node, *node.all_input_nodes)]
     flat = [v for value in values for v in (value if isinstance(value, (tuple, list)) else [value])]
@@ -114,7 +114,7 @@ def _refused(
             for node in nodes:
                 if node.op != "call_function" or not is_of_tensors(node) or node.target is operator.getitem:
                     continue
-                devices = sorted(map(str, _devices(node)))
+                devices = sorted(map(str, devices_of(node)))
                 if len(devices) > 1:
                     found[node] = _problem(node, Unsupported(f"tensors on {' and '.join(devices)}"))
                 else:
