@@ -209,6 +209,19 @@ def test_sizes_that_a_lowering_looks_at_lead_to_another_trace(fn):
     assert report().graphs == 1
 
 
+def test_a_size_of_no_input_of_a_part_keeps_its_op_in_torch():
+    def forward(x):  # torch itself computes a size of the first arange, which so is a part without x
+        return F.unfold(x, 2, stride=2)
+
+    run = compiled(forward, dynamic=True)
+    for shape in ((1, 2, 6, 6), (2, 3, 7, 9)):
+        x = torch.randn(shape)
+        expect_equal(run(x), forward(x))
+    made = report().eager
+    assert {op for op, _ in made} == {"aten.arange.start_step"}
+    assert all(why.endswith("which is no size of an input") for _, why in made)
+
+
 def test_a_graph_break_leaves_two_programs():
     def forward(x):
         y = x.exp()

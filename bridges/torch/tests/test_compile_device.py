@@ -101,6 +101,23 @@ def test_gradients_are_those_of_torch(device):
     expect_only_programs(2, 2)
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("at", ["cpu", "cpu:0", "sim:0"])
+def test_gradients_of_a_batch_norm_that_reads_its_buffers(at, frozen):
+    device = torch.device("cpu") if at == "cpu" else dovetail_torch.device(at)
+    model = nn.BatchNorm1d(3).eval().requires_grad_(not frozen)
+    model.running_mean.uniform_(), model.running_var.uniform_(1, 2)
+    own, model = moved(model, device), model.double()
+    x = torch.randn(4, 3, 5)
+    y = x.to(device).requires_grad_()
+    x = x.detach().double().requires_grad_()
+    model(x).square().sum().backward()
+    compiled(own)(y).square().sum().backward()
+    for p, q in [(y, x)] if frozen else zip((y, *own.parameters()), (x, *model.parameters())):
+        expect_close(p.grad, q.grad)
+    expect_only_programs(2, 2)
+
+
 @pytest.mark.parametrize("shape", [(5, 8), (3, 5, 8), (2, 4, 5, 8), (2, 2, 2, 5, 8)], ids=str)
 @pytest.mark.parametrize("mask", [None, "float", "bool"])
 def test_attention_and_its_gradients(shape, mask, device):
@@ -134,6 +151,19 @@ def test_attention_trains(dynamic, device):
         for p, q in zip(own.parameters(), model.parameters()):
             expect_close(p.grad, q.grad)
     expect_only_programs(2, 2)
+
+
+def test_a_checkpoint_with_dropout_has_one_mask(device):
+    layer, x = moved(nn.Linear(12, 8, bias=False), device), torch.randn(50, 12).to(device).requires_grad_()
+
+    def forward(x):
+        return nn.functional.dropout(layer(x).relu(), 0.5, True)
+
+    made = compiled(lambda x: torch.utils.checkpoint.checkpoint(forward, x, use_reentrant=False))(x)
+    made.sum().backward()
+    kept = (made != 0).float() * 2
+    assert 50 < int((made != 0).sum()) < 150  # a half of the half that relu leaves of 400
+    expect_close(x.grad, (kept @ layer.weight).cpu())
 
 
 def expect_close(got, expected):
@@ -204,6 +234,36 @@ def test_a_conjugate_view_as_argument(device):
     x = torch.randn(3, 4, dtype=torch.complex64)
     got = compiled(lambda x: (x * 2).real)(x.to(device).conj())
     expect_equal(got, (x.conj() * 2).real, device)
+
+
+# ---- indices -----------------------------------------------------------------------------------------------------
+
+ROWS = torch.ones(2, 3)
+INDEXED = {
+    "embedding": lambda x, i: nn.functional.embedding(i, x),
+    "index_select": lambda x, i: x.index_select(0, i),
+    "gather": lambda x, i: x.gather(0, i[:, None]),
+    "scatter": lambda x, i: x.scatter(0, i[:, None], 1.0),
+    "scatter_add": lambda x, i: x.scatter_add(0, i[:, None], ROWS.to(x)),
+    "index_add": lambda x, i: x.index_add(0, i, ROWS.to(x)),
+    "index_copy": lambda x, i: x.index_copy(0, i, ROWS.to(x)),
+    "cross_entropy": lambda x, i: nn.functional.cross_entropy(x[:2], i),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+@pytest.mark.parametrize("at", ["cpu", "cpu:0", "sim:0"])
+def test_no_index_counts_from_the_end_where_torch_has_none(at, name):
+    device = torch.device("cpu") if at == "cpu" else dovetail_torch.device(at)
+    run, x = INDEXED[name], torch.randn(4, 3)
+    own = compiled(run)
+    for dtype in (torch.int64, torch.int32) if name in ("embedding", "index_select") else (torch.int64,):
+        good, bad = (torch.tensor(i, dtype=dtype) for i in ([1, 2], [2, -1]))
+        expect_equal(own(x.to(device), good.to(device)), run(x, good), device)
+        with pytest.raises((IndexError, RuntimeError), match=r"out of (range|bounds)"):
+            run(x, bad)
+        with pytest.raises(IndexError, match="out of range"):
+            own(x.to(device), bad.to(device)).cpu()
 
 
 # ---- devices and streams -----------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """NaN, infinities and zeros of both signs, as torch's CPU has them, in eager mode and in compiled models."""
 
+import dovetail_torch
 import pytest
 import torch
 from dovetail_torch.compile import backend
@@ -129,3 +130,22 @@ def test_python_numbers_are_not_rounded(device):
         torch.testing.assert_close(f(x.to(device)).cpu(), f(x), rtol=1e-15, atol=0, equal_nan=True)
         compiled = torch.compile(f, backend=backend)(x.to(device))
         torch.testing.assert_close(compiled.cpu(), f(x), rtol=1e-15, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("at", ["cpu", "cpu:0", "sim:0"])
+def test_compiled_products_with_numbers_are_rounded_once(at, dtype):
+    device = torch.device("cpu") if at == "cpu" else dovetail_torch.device(at)
+
+    def run(x, *arrays):
+        numbers = (65536.0, 1e10, 1e-8, 1e300, -INF, NAN, 2**40, 0.1, 3, 0, True, 1e-7)
+        plain = [f(n) for n in numbers for f in (x.mul, x.__rmul__, x.div, x.clone().mul_, x.clone().div_)]
+        whole = [x.div(n, rounding_mode=m) for n in (65536.0, 1e-8, *arrays) for m in ("trunc", "floor")]
+        return *plain, *whole, *(f for n in arrays for f in (x * n, x / n, n * x, x[0] * n))
+
+    x = torch.tensor([1e-3, 100.0, 0.0, 1e-4, INF, NAN, -3.0]).to(dtype)
+    arrays = [torch.tensor(65536.0), torch.tensor(1e10, dtype=torch.float64), torch.tensor(10**6)]
+    torch._dynamo.reset()
+    compiled = torch.compile(run, backend=backend, fullgraph=True)
+    for got, expected in zip(compiled(x.to(device), *(n.to(device) for n in arrays)), run(x, *arrays), strict=True):
+        equal(got, expected)

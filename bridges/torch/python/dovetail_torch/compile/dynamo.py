@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import torch
 from dovetail_torch.compile import decompositions
 from dovetail_torch.compile.arrays import place_of
 from dovetail_torch.compile.graph import Lowering, Problem
-from dovetail_torch.compile.partition import MOVES, cut
+from dovetail_torch.compile.partition import MOVES, cut, devices_of
 from dovetail_torch.compile.runner import Runner, order_of
 from dovetail_torch.compile.sizes import sizes_of, symbol_sizes, traced, traced_for
 
@@ -60,7 +61,6 @@ def backend(
     default, lets torch run them, between programs. Raises ValueError for other options.
     """
     from torch._dynamo.backends.common import aot_autograd
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     given = dict(options or {})
     eager = given.pop("eager", "allow")
@@ -76,9 +76,22 @@ def backend(
     compiler = aot_autograd(
         fw_compiler=compiled,
         decompositions=decompositions.for_aot(),
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=_partitioned,
     )
     return compiler(gm, example_inputs)
+
+
+def _partitioned(joint: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    """torch's forward and backward graph. Random numbers of a checkpoint are kept from one to the other: torch can
+    draw them again, from a saved state, on devices of its own alone."""
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    for node in joint.graph.nodes:
+        random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+        if random and any(d.type == "dovetail" for d in devices_of(node)):
+            for made in (node, *(user for user in node.users if user.target is operator.getitem)):
+                made.meta.pop("recompute", None)
+    return min_cut_rematerialization_partition(joint, *args, **kwargs)
 
 
 def _compiled(gm: torch.fx.GraphModule, eager: str) -> Callable[..., Any]:

@@ -88,7 +88,10 @@ class Lowering:
             raise Unsupported("there is no lowering of it")
         args = [self.argument(x) for x in node.args]
         kwargs = {key: self.argument(x) for key, x in node.kwargs.items()}
-        made = lowered(Call(node, self), *args, **kwargs)
+        call = Call(node, self)
+        made = lowered(call, *args, **kwargs)
+        if isinstance(made, tuple) and any(x is None and call.uses(i) for i, x in enumerate(made)):
+            raise Unsupported("its lowering makes no result of those that the graph uses")
         self.values[node] = self._checked(node.meta["val"], made)
 
     def _checked(self, value: Any, made: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Collection
 from typing import Any
 
 import dovetail as dt
@@ -14,10 +15,10 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 from dovetail_torch.compile.graph import Lowering, Problem, is_of_tensors, source_of
-from dovetail_torch.compile.sizes import symbol_sizes
+from dovetail_torch.compile.sizes import Sizes, symbol_sizes
 from dovetail_torch.compile.table import Unsupported, dtype_name
 
-__all__ = ["MOVES", "cut"]
+__all__ = ["MOVES", "cut", "devices_of"]
 
 _aten = torch.ops.aten
 MOVES = {
@@ -43,29 +44,37 @@ def cut(gm: torch.fx.GraphModule) -> tuple[list[tuple[str, torch.device]], list[
 
     A part of nothing but views is no program.
     """
-    problems = _refused(gm)
-    refused = set(problems)
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder" and isinstance(_value(n), torch.Tensor)]
+    sizes = symbol_sizes(placeholders)
+    problems = _refused(gm.graph.nodes, placeholders, sizes)
     lowered: dict[torch.device, set[str]] = {}
     for node in gm.graph.nodes:
         if (
-            node.op == "call_function" and is_of_tensors(node) and node not in refused
-            and not (node.target is operator.getitem and node.args[0] in refused)
+            node.op == "call_function" and is_of_tensors(node) and node not in problems
+            and not (node.target is operator.getitem and node.args[0] in problems)
         ):  # fmt: skip
-            lowered.setdefault(*_devices(node), set()).add(node.name)
+            lowered.setdefault(*devices_of(node), set()).add(node.name)
     for i, names in enumerate(lowered.values()):
-        partitioner = CapabilityBasedPartitioner(gm, _Support(names), allows_single_node_partition=True)
-        parts = [
-            part
-            for part in partitioner.propose_partitions()
-            if any(node.target not in MOVES for node in part.nodes)
-        ]
+        while True:
+            partitioner = CapabilityBasedPartitioner(gm, _Support(names), allows_single_node_partition=True)
+            parts = [
+                part
+                for part in partitioner.propose_partitions()
+                if any(node.target not in MOVES for node in part.nodes)
+            ]
+            lost = [found for part in parts for found in _without_sizes(part.nodes, sizes).items()]
+            if not lost:
+                break
+            problems.update(lost)
+            for node, _ in lost:
+                names -= {node.name, *(user.name for user in node.users if user.target is operator.getitem)}
         partitioner.fuse_partitions(parts, prefix=f"fused_{i}_")
     made = [str(n.target) for n in gm.graph.nodes if n.op == "call_module" and str(n.target).startswith("fused_")]
     devices = list(lowered)
     return [(name, devices[int(name.split("_")[1])]) for name in made], list(problems.values())
 
 
-def _devices(node: torch.fx.Node) -> set[torch.device]:
+def devices_of(node: torch.fx.Node) -> set[torch.device]:
     """Those of a node's tensors."""
     values = [_value(n) for n in (node, *node.all_input_nodes)]
     flat = [v for value in values for v in (value if isinstance(value, (tuple, list)) else [value])]
@@ -75,34 +84,45 @@ def _devices(node: torch.fx.Node) -> set[torch.device]:
 # ---- which nodes can be lowered ----------------------------------------------------------------------------------
 
 
-def _refused(gm: torch.fx.GraphModule) -> dict[torch.fx.Node, Problem]:
-    """The nodes of which no program can be made, found by lowering each by itself."""
+def _without_sizes(part: Collection[torch.fx.Node], sizes: Sizes) -> dict[torch.fx.Node, Problem]:
+    """The nodes of a part that use a size which is one of the graph's inputs, and of none of the part's."""
+    given = dict.fromkeys(n for node in part for n in node.all_input_nodes if n not in part)
+    inputs = [n for n in given if isinstance(_value(n), torch.Tensor)]
+    if sizes.keys() <= {n.node.expr for x in inputs for n in _value(x).shape if isinstance(n, torch.SymInt)}:
+        return {}
+    return _refused(part, inputs, sizes)
+
+
+def _refused(
+    nodes: Collection[torch.fx.Node], inputs: list[torch.fx.Node], sizes: Sizes
+) -> dict[torch.fx.Node, Problem]:
+    """The nodes of which no program of these inputs can be made, found by lowering each by itself."""
     graph = FunctionGraph(_core.ProgramBuilder(), "probe", dt.device(None))
     found: dict[torch.fx.Node, Problem] = {}
     values: dict[torch.fx.Node, Any] = {}
-    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder" and isinstance(_value(n), torch.Tensor)]
-    sizes = symbol_sizes(placeholders)
-    for node in gm.graph.nodes:
+    for node in (*inputs, *nodes):
         if not is_of_tensors(node):
             continue
         try:
             values[node] = _stand_in(graph, _value(node), sizes)
         except NotImplementedError as error:
             found[node] = _problem(node, error)
-    lowering = Lowering({n: values[n] for n in placeholders if n in values})
+    lowering = Lowering({n: values[n] for n in inputs if n in values})
     lowering.values = _Values(values)
     try:
         with recording_on(graph):
-            for node in gm.graph.nodes:
+            for node in nodes:
                 if node.op != "call_function" or not is_of_tensors(node) or node.target is operator.getitem:
                     continue
-                devices = sorted(map(str, _devices(node)))
+                devices = sorted(map(str, devices_of(node)))
                 if len(devices) > 1:
                     found[node] = _problem(node, Unsupported(f"tensors on {' and '.join(devices)}"))
                 else:
                     _try(lowering, node, found)
     finally:
         graph.end()
+    for node in inputs:
+        found.pop(node, None)
     return {n: p for n, p in found.items() if n.op == "call_function"}
 
 
@@ -129,7 +149,7 @@ def _value(node: torch.fx.Node) -> Any:
     return node.meta.get("val")
 
 
-def _stand_in(graph: FunctionGraph, value: Any, sizes: dict[Any, int]) -> Any:
+def _stand_in(graph: FunctionGraph, value: Any, sizes: Sizes) -> Any:
     if isinstance(value, (tuple, list)):
         return tuple(_stand_in(graph, v, sizes) for v in value)
     if not isinstance(value, torch.Tensor):

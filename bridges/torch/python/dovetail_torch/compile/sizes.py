@@ -13,7 +13,7 @@ from dovetail._program import Program
 
 from dovetail_torch.compile.table import dtype_name
 
-__all__ = ["fitting_sizes", "sizes_of", "symbol_sizes", "traced", "traced_for"]
+__all__ = ["Sizes", "fitting_sizes", "sizes_of", "symbol_sizes", "traced", "traced_for"]
 
 Sizes = dict[Any, int]  # by sympy's symbol
 

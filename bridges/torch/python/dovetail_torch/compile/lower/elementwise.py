@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -50,7 +51,7 @@ _ARITHMETIC = {
     "atan2": dt.atan2, "bitwise_and": dt.bitwise_and, "bitwise_left_shift": dt.bitwise_left_shift,
     "bitwise_or": dt.bitwise_or, "bitwise_right_shift": dt.bitwise_right_shift, "bitwise_xor": dt.bitwise_xor,
     "copysign": dt.copysign, "hypot": dt.hypot, "logaddexp": dt.logaddexp, "maximum": dt.maximum,
-    "minimum": dt.minimum, "mul": dt.multiply, "nextafter": dt.nextafter, "remainder": dt.remainder,
+    "minimum": dt.minimum, "nextafter": dt.nextafter, "remainder": dt.remainder,
 }  # fmt: skip
 _COMPARED = {
     "eq": dt.equal, "ge": dt.greater_equal, "gt": dt.greater, "le": dt.less_equal, "lt": dt.less,
@@ -107,14 +108,37 @@ def _scaled(y: Any, alpha: Any) -> Any:
     return y if isinstance(alpha, int) and alpha == 1 else y * alpha
 
 
+def _factors(call: Call, x: Any, y: Any) -> tuple[Any, Any]:
+    """The operands of a product or quotient: 16-bit floats in float32, with a number or array without axes that
+    their dtype cannot hold. torch rounds nothing but the result, so that 1e-3 * 65536 is finite in float16."""
+    dtype = call.dtype
+    if dtype in ("float16", "bfloat16") and not (y.dtype == dtype or y.ndim if is_array(y) else _holds(dtype, y)):
+        dtype = "float32"
+    return cast(x, dtype), cast(y, dtype)
+
+
+def _holds(dtype: str, n: Any) -> bool:
+    """Whether a normal number of a dtype is this one, or 0."""
+    if not isinstance(n, (int, float)):  # a number of the trace
+        return False
+    limits = dt.finfo(dtype)
+    normal = limits.smallest_normal <= abs(n) <= limits.max
+    return n == 0 or (normal and (math.frexp(n)[0] * 2 / limits.eps).is_integer())
+
+
+@lower("mul.Tensor", "mul.Scalar")
+def multiply(call: Call, x: Any, y: Any) -> Any:
+    return dt.multiply(*_factors(call, x, y))
+
+
 @lower("div.Tensor", "div.Scalar", "true_divide.Tensor", "true_divide.Scalar")
 def divide(call: Call, x: Any, y: Any) -> Any:
-    return dt.divide(cast(x, call.dtype), cast(y, call.dtype))
+    return dt.divide(*_factors(call, x, y))
 
 
 @lower("div.Tensor_mode", "div.Scalar_mode")
 def divide_rounded(call: Call, x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
-    x, y = cast(x, call.dtype), cast(y, call.dtype)
+    x, y = _factors(call, x, y)
     if rounding_mode == "floor":
         return _floor_quotient(x, y)
     if rounding_mode == "trunc" and x.dtype.kind != "real floating":

@@ -7,14 +7,19 @@ from typing import Any
 import dovetail as dt
 from dovetail import nn
 
-from dovetail_torch.compile.table import Call, Unsupported, axis_of, lower
+from dovetail_torch.compile.table import Call, Unsupported, axis_of, cast, lower
+
+
+def from_front(indices: Any) -> Any:
+    """Indices for an op in which torch counts none from the end: without its sign, a negative one is too large."""
+    return dt.bitwise_and(cast(indices, "int64"), 2**63 - 1)
 
 
 @lower("embedding")
 def embedding(
     call: Call, weight: Any, indices: Any, padding: int = -1, scale: bool = False, sparse: bool = False
 ) -> Any:
-    return nn.embedding(indices, weight)
+    return nn.embedding(from_front(indices), weight)
 
 
 @lower("index_select")
@@ -22,7 +27,7 @@ def index_select(call: Call, x: Any, dim: int, indices: Any) -> Any:
     if not x.ndim:
         raise Unsupported("an operand without axes")
     indices = indices if indices.ndim else indices[None]
-    return dt.take(x, indices, axis=axis_of(dim, x.ndim))
+    return dt.take(x, from_front(indices), axis=axis_of(dim, x.ndim))
 
 
 @lower("gather")
@@ -30,7 +35,7 @@ def gather(call: Call, x: Any, dim: int, indices: Any, *, sparse_grad: bool = Fa
     if x.ndim != indices.ndim or not x.ndim:
         raise Unsupported(f"operands of {x.ndim} and {indices.ndim} axes")
     axis = axis_of(dim, x.ndim)
-    return dt.take_along_axis(part_like(call, x, 0, 2, axis), indices, axis=axis)
+    return dt.take_along_axis(part_like(call, x, 0, 2, axis), from_front(indices), axis=axis)
 
 
 def part_like(call: Call, x: Any, own: int, other: int, axis: int) -> Any:

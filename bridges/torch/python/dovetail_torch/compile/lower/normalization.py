@@ -7,7 +7,7 @@ from typing import Any
 import dovetail as dt
 from dovetail import nn
 
-from dovetail_torch.compile.table import Call, Unsupported, axis_of, cast, lower
+from dovetail_torch.compile.table import Call, Unsupported, axis_of, cast, dtype_name, lower
 
 
 @lower("softmax.int", "_softmax", "_safe_softmax")
@@ -92,7 +92,13 @@ def batch_norm(
 def batch_norm_of_buffers(
     call: Call, x: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: float, eps: float
 ) -> Any:
-    return nn.batch_norm(x, mean, var, weight, bias, eps=eps), None, None
+    made = nn.batch_norm(x, mean, var, weight, bias, eps=eps)
+    if not (call.uses(1) or call.uses(2)):
+        return made, None, None
+    saved = call.node.meta["val"][1]
+    if saved.shape[0] == 0:  # on the CPU torch saves nothing: the gradient reads the buffers
+        return made, *(dt.zeros((0,), dtype=dtype_name(saved.dtype)) for _ in range(2))
+    return made, mean, dt.rsqrt(var + eps)
 
 
 @lower("_native_batch_norm_legit_functional")

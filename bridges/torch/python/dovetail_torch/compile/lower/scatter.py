@@ -7,7 +7,7 @@ from typing import Any
 
 import dovetail as dt
 
-from dovetail_torch.compile.lower.index import key_of, part_like, spread
+from dovetail_torch.compile.lower.index import from_front, key_of, part_like, spread
 from dovetail_torch.compile.table import Call, Unsupported, axis_of, cast, is_array, lower, op_function
 
 _MODES = {"sum": "add", "add": "add", "prod": "multiply", "multiply": "multiply", "amax": "max", "amin": "min"}
@@ -40,7 +40,7 @@ def _put(call: Call, x: Any, dim: int, indices: Any, values: Any, mode: str) -> 
         values = values[tuple(slice(0, n) for n in sizes)]
     region = part_like(call, x, 0, 2, axis)
     values = cast(values, x.dtype.name) if is_array(values) else dt.full(indices.shape, values, dtype=x.dtype)
-    made = op_function("put_along_axis")(region, indices, values, axis=axis, mode=mode)
+    made = op_function("put_along_axis")(region, from_front(indices), values, axis=axis, mode=mode)
     if region is x:
         return made
     whole = dt.copy(x)
@@ -58,13 +58,13 @@ def index_add(call: Call, x: Any, dim: int, indices: Any, values: Any, *, alpha:
     _expect_axes(x)
     values = cast(values, call.dtype)
     values = values if alpha == 1 else values * alpha
-    return dt.scatter(x, indices, values, axis=axis_of(dim, x.ndim), mode="add")
+    return dt.scatter(x, from_front(indices), values, axis=axis_of(dim, x.ndim), mode="add")
 
 
 @lower("index_copy")
 def index_copy(call: Call, x: Any, dim: int, indices: Any, values: Any) -> Any:
     _expect_axes(x)
-    return dt.scatter(x, indices, values, axis=axis_of(dim, x.ndim), mode="set")
+    return dt.scatter(x, from_front(indices), values, axis=axis_of(dim, x.ndim), mode="set")
 
 
 @lower("index_fill.int_Scalar")
