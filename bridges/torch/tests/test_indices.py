@@ -38,9 +38,9 @@ def test_negative_indices_are_errors(device, name, dtype):
     torch.testing.assert_close(call(x.to(device), good.to(device)).cpu(), expected)
     with pytest.raises((IndexError, RuntimeError)):
         call(x, bad)
-    with pytest.raises((IndexError, RuntimeError), match="is out of (range|bounds)"):
+    with pytest.raises((IndexError, RuntimeError), match=r"is out of (range|bounds)"):
         call(x.to(device), bad.to(device)).cpu()
-    with pytest.raises((IndexError, RuntimeError), match="is out of (range|bounds)"):
+    with pytest.raises((IndexError, RuntimeError), match=r"is out of (range|bounds)"):
         call(x.to(device), index(0, 7).to(dtype).to(device)).cpu()
 
 
