@@ -74,7 +74,8 @@ std::vector<int> who(const std::string& what) {
 }
 int asked(const std::string& request) { return int(who(request).size()); }
 std::vector<int> workers() { return who("start"); }
-// Whether its parent does not see its end yet. The first thread is a zombie from its own end on, with others beside it or none.
+// Whether its parent does not see its end yet. The first thread is a zombie from its own end on, with others beside
+// it or none.
 bool alive(int pid) {
   const std::string status = platform::read_file("/proc/" + std::to_string(pid) + "/stat");
   if (status.empty()) return false;
