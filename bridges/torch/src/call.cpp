@@ -15,8 +15,6 @@ dvr_tensor& Call::next() {
   return *t;
 }
 
-namespace {
-// item() would ask torch's dispatcher for what a Python number holds.
 Scalar value_of(const Tensor& t) {
   if (!t.unsafeGetTensorImpl()->is_wrapped_number()) return t.item();
   switch (t.scalar_type()) {
@@ -25,7 +23,6 @@ Scalar value_of(const Tensor& t) {
     default: return t.item();
   }
 }
-}  // namespace
 
 Call& Call::in(const Tensor& t) {
   if (!t.defined()) return in_.push_back(nullptr), *this;
@@ -86,8 +83,8 @@ bool Call::run(dvr_tensor* results, uint32_t n) {
 
 bool Call::into_empty(const Tensor& out) {
   if (out.numel() || !out.is_privateuseone()) return false;
-  Tensor result;
-  return make(result) && (store_in(out, result), true);
+  Tensor result, to = out;
+  return make(result) && (store(result, to), true);
 }
 
 void expect_same_device(c10::Device device, const Tensor& t) {
@@ -106,12 +103,12 @@ Axes axes_of(int64_t ndim, at::OptionalIntArrayRef dim) {
 }
 
 void fit(const Tensor& out, c10::IntArrayRef size) { at::native::resize_output(out, size); }
-void store_in(const Tensor& out, const Tensor& result) {
+Tensor& store(const Tensor& result, Tensor& out) {
   TORCH_CHECK(c10::canCast(result.scalar_type(), out.scalar_type()), "result type ", result.scalar_type(),
               " can't be cast to the desired output type ", out.scalar_type());
   expect_same_device(result.device(), out);
   fit(out, result.sizes());
-  out.copy_(result);
+  return out.copy_(result);
 }
 
 }  // namespace dovetail_torch

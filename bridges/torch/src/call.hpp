@@ -142,6 +142,8 @@ using at::Tensor;
 using OptionalTensor = std::optional<at::Tensor>;
 using Axes = c10::SmallVector<int64_t, 6>;
 
+// What t.item() gives, without asking torch's dispatcher for what a Python number holds.
+Scalar value_of(const Tensor& t);
 inline bool is_one(const Scalar& s) { return !s.isComplex() && s.toDouble() == 1; }
 inline bool is_real_float(const Tensor& t) { return at::isFloatingType(t.scalar_type()); }
 inline bool given(const OptionalTensor& t) { return t && t->defined(); }
@@ -158,7 +160,6 @@ Axes axes_of(int64_t ndim, at::OptionalIntArrayRef dim);
 // Gives an `out` of an op that torch does not size itself the shape of the result.
 void fit(const Tensor& out, c10::IntArrayRef size);
 // Writes a result into the caller's `out`, which gets its shape and keeps its dtype.
-void store_in(const Tensor& out, const Tensor& result);
-inline Tensor& store(const Tensor& result, Tensor& out) { return store_in(out, result), out; }
+Tensor& store(const Tensor& result, Tensor& out);
 
 }  // namespace dovetail_torch

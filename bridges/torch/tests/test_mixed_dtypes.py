@@ -22,7 +22,7 @@ def equal(got, expected):
 def test_numbers_that_16_bits_cannot_hold(device, dtype):
     """torch computes with them in float32."""
     x = torch.tensor([1e-3, 100.0, 1e4, 1e-4, 0.0, -3.0]).to(dtype)
-    for number in (65536.0, 1e-8, 1e10, 0.1, 3, torch.tensor(0.1)):
+    for number in (65536.0, 1e-8, 1e10, 1e300, 0.1, 3, torch.tensor(0.1)):
         for call in (lambda x, n: x * n, lambda x, n: x / n, lambda x, n: x.clone().mul_(n), lambda x, n: n * x):
             equal(call(x.to(device), number), call(x, number))
         out = torch.empty(0, dtype=dtype, device=device)

@@ -74,14 +74,13 @@ Tensor add_new(const Tensor& a, const Tensor& b, const Scalar& alpha) {
 }
 
 // torch multiplies and divides 16-bit floats by a number in float32, whose range and precision are larger.
-bool needs_float32(const Tensor& a, const Tensor& b) {
-  if (!at::isReducedFloatingType(a.scalar_type()) || !b.is_cpu() || b.dim() || b.is_complex()) return false;
-  const auto number = b.item().toFloat();
-  return number != (a.scalar_type() == at::kHalf ? float(c10::Half(number)) : float(c10::BFloat16(number)));
-}
 template <Name name>
 bool scaled(const Tensor& a, const Tensor& b, Tensor& r) {
-  return needs_float32(a, b) && Call(op<name>()).in(a, at::kFloat).number(Scalar(b.item().toFloat())).make(r);
+  if (!at::isReducedFloatingType(a.scalar_type()) || !b.is_cpu() || b.dim() || b.is_complex()) return false;
+  const auto number = float(value_of(b).toDouble());  // infinite beyond its range
+  const bool is_exact =
+      number == (a.scalar_type() == at::kHalf ? float(c10::Half(number)) : float(c10::BFloat16(number)));
+  return !is_exact && Call(op<name>()).in(a, at::kFloat).number(Scalar(number)).make(r);
 }
 template <class Aten, Name name>
 Tensor scaled_new(const Tensor& a, const Tensor& b) {
