@@ -82,3 +82,26 @@ def test_long_rows(cpu, dtype, kind):
         for descending in (False, True):
             got = cpu.run("sort", x, out=dtype, attrs=[1, descending, True])
             assert np.array_equal(got[0, ::-1] if descending else got[0], np.sort(x[0]))
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], ids=lambda d: d.name)
+@pytest.mark.parametrize("descending", [False, True], ids=["up", "down"])
+def test_rows_that_threads_share(cpu, dtype, descending):
+    for shape, axis, k in [((1, 50_001), 1, 50_001), ((2, 33_000), 1, 900), ((70_000, 1), 0, 40_000)]:
+        x = draw(shape, dtype)
+        x[..., 10:3000] = x[..., :1]  # of equal elements the first comes first, whichever thread has them
+        x = np.concatenate([x, x], 1)[:, ::2] if axis else x
+        want = order(x, axis, descending)
+        attrs = [axis, descending, True]
+        assert cpu.run("sort", x, out=dtype, attrs=attrs).tobytes() == np.take_along_axis(x, want, axis).tobytes()
+        assert (cpu.run("argsort", x, out=np.dtype("i8"), attrs=attrs) == want).all()
+        want = np.take(want, range(k), axis)
+        values, index = cpu.run(
+            "top_k",
+            x,
+            out=[dtype, np.dtype("i8")],
+            shape=[want.shape] * 2,
+            attrs=[k, axis, "largest" if descending else "smallest"],
+        )
+        assert (index == want).all()
+        assert values.tobytes() == np.take_along_axis(x, want, axis).tobytes()

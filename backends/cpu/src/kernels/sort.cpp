@@ -8,8 +8,8 @@
 #include "scratch.hpp"
 #include "simd/axis_rows.hpp"
 #include "simd/half.hpp"
+#include "simd/parallel_sort.hpp"
 #include "simd/transpose.hpp"
-#include "simd/vector_sort.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
@@ -96,7 +96,16 @@ void select_first(Item<U>* items, int64_t n, int64_t k) {
   std::sort(items, items + k, comes_first<U>);
 }
 
-// Keys and indices as one number: equal keys stay in order. Both arrays have room for `padded` items.
+// Keys and indices as one number: equal keys stay in order.
+template <class U>
+int64_t to_pair(const Item<U>& item) {
+  return int64_t((uint64_t{item.key} << 32 | item.index) ^ uint64_t{1} << 63);
+}
+template <class U>
+Item<U> from_pair(int64_t pair) {
+  return {U(uint64_t(pair ^ INT64_MIN) >> 32), uint32_t(pair)};
+}
+// Both arrays have room for `padded` items.
 constexpr int64_t pairs_at_once = 64;
 template <class U>
 Item<U>* sort_pairs(Item<U>* items, Item<U>* buffer, int64_t n) {
@@ -104,16 +113,15 @@ Item<U>* sort_pairs(Item<U>* items, Item<U>* buffer, int64_t n) {
   int64_t *const pairs = reinterpret_cast<int64_t*>(buffer), *const other = reinterpret_cast<int64_t*>(items);
   const int64_t padded = round_up(n, pairs_at_once);
   for (int64_t i = 0; i < padded; ++i) {
-    int64_t pair = INT64_MAX;
-    if (i < n) pair = int64_t((uint64_t{items[i].key} << 32 | items[i].index) ^ uint64_t{1} << 63);
+    const int64_t pair = i < n ? to_pair(items[i]) : INT64_MAX;
     std::memcpy(pairs + i, &pair, sizeof pair);
   }
   int64_t* const sorted = VectorSort<int64_t>::sort(pairs, other, padded);
   Item<U>* const made = reinterpret_cast<Item<U>*>(sorted);
   for (int64_t i = 0; i < n; ++i) {
-    uint64_t pair;
+    int64_t pair;
     std::memcpy(&pair, sorted + i, sizeof pair);
-    const Item<U> item{U((pair ^ uint64_t{1} << 63) >> 32), uint32_t(pair)};
+    const Item<U> item = from_pair<U>(pair);
     std::memcpy(made + i, &item, sizeof item);
   }
   return made;
@@ -171,13 +179,16 @@ void from_keys(const K* keys, int64_t n, bool descending, K* out, int64_t step) 
   else
     for (int64_t i = 0; i < n; ++i) out[i * step] = bits_of(keys[i]);
 }
-// Zeros begin where the key of one does, NaN takes the end.
+// The key of the zeros.
 template <class K>
-void restore(const K* row, int64_t stride, int64_t n, K infinity, const K* sorted, bool descending, K* out,
-             int64_t step) {
-  constexpr K largest = ~K(uint64_t{1} << (8 * sizeof(K) - 1));
-  int64_t zero = 0, end = n;
-  for (const K key = descending ? ~K(0) : K(0); zero < n && sorted[zero] < key;) ++zero;
+K zero_key(bool descending) {
+  return descending ? ~K(0) : K(0);
+}
+// `zero`: the number of keys below that of the zeros. NaN takes the end.
+template <class K>
+void restore(const K* row, int64_t stride, int64_t n, K infinity, int64_t zero, K* out, int64_t step) {
+  constexpr K largest = RegisterSort<K>::largest;
+  int64_t end = n;
   for (int64_t i = 0; i < n; ++i) end -= (row[i * stride] & largest) > infinity;
   for (int64_t i = 0; i < n; ++i) {
     const K bits = row[i * stride], magnitude = bits & largest;
@@ -193,10 +204,32 @@ void sort_values(const K* row, int64_t stride, int64_t n, bool descending, K inf
   const int64_t padded = round_up(n, VectorSort<K>::step);
   Ambiguous found;
   to_keys<K, kind>(row, stride, n, descending, infinity, keys, found);
-  for (int64_t i = n; i < padded; ++i) keys[i] = ~K(uint64_t{1} << (8 * sizeof(K) - 1));
+  for (int64_t i = n; i < padded; ++i) keys[i] = RegisterSort<K>::largest;
   const K* const sorted = VectorSort<K>::sort(keys, keys + padded, padded);
   from_keys<K, kind>(sorted, n, descending, out, step);
-  if (found.zeros || found.nan) restore(row, stride, n, infinity, sorted, descending, out, step);
+  if (!found.zeros && !found.nan) return;
+  const K limit = zero_key<K>(descending);
+  const int64_t zero = std::partition_point(sorted, sorted + n, [=](K key) { return key < limit; }) - sorted;
+  restore(row, stride, n, infinity, zero, out, step);
+}
+// The same on all threads.
+template <class K, Kind kind>
+bool sort_long_row(const K* row, int64_t stride, int64_t n, int parts, bool descending, K infinity, K* out,
+                   int64_t step) {
+  ParallelSort<K> sort(n, parts);
+  if (!sort.has_memory()) return false;
+  std::atomic<bool> ambiguous{false};
+  sort.sort_parts([&](int64_t begin, int64_t count, K* keys) {
+    Ambiguous found;
+    to_keys<K, kind>(row + begin * stride, stride, count, descending, infinity, keys, found);
+    if (found.zeros || found.nan) ambiguous.store(true, std::memory_order_relaxed);
+  });
+  sort.merge([&](const K* keys, int64_t rank, int64_t count) {
+    from_keys<K, kind>(keys, count, descending, out + rank * step, step);
+  });
+  if (ambiguous.load(std::memory_order_relaxed))
+    restore(row, stride, n, infinity, sort.count_below(zero_key<K>(descending)), out, step);
+  return true;
 }
 
 // ---- calls
@@ -215,38 +248,89 @@ U infinity_of(const DLTensor* x) {
          : sizeof(U) == 4            ? U(0x7f800000)
                                      : U(uint64_t{0x7ff} << 52);
 }
+// Rows whose elements are sorted with their indices.
+template <size_t bytes, Kind kind>
+class Indexed {
+  using U = Unsigned<bytes>;
+
+ public:
+  Indexed(const DLTensor* x, const Wanted& wanted)
+      : rows(x, wanted.axis),
+        room(round_up(rows.size, pairs_at_once)),
+        wanted_(wanted),
+        infinity_(infinity_of<U>(x)) {}
+
+  // `items` has room for twice `room`.
+  void sort(int64_t at, Item<U>* items) const {
+    const Row row = row_of(at);
+    for (int64_t i = 0; i < rows.size; ++i) items[i] = item(row, i);
+    const Item<U>* const sorted = sort_first(items, items + room, rows.size, wanted_.count);
+    for (int64_t i = 0; i < wanted_.count; ++i) write(row, i, sorted[i].index);
+  }
+  // How many threads should share each row.
+  int parts() const {
+    const bool few = wanted_.count <= rows.size / 64;
+    return bytes > 4 || few ? 1 : ParallelSort<int64_t>::parts_of(rows.size, rows.count());
+  }
+  bool sort_on_threads(int64_t at, int parts) const {
+    ParallelSort<int64_t> sort(rows.size, parts);
+    if (!sort.has_memory()) return false;
+    const Row row = row_of(at);
+    sort.sort_parts([&](int64_t begin, int64_t count, int64_t* pairs) {
+      for (int64_t i = 0; i < count; ++i) pairs[i] = to_pair(item(row, begin + i));
+    });
+    sort.merge([&](const int64_t* pairs, int64_t rank, int64_t count) {
+      for (int64_t i = rank; i < least(rank + count, wanted_.count); ++i) write(row, i, uint32_t(pairs[i - rank]));
+    });
+    return true;
+  }
+
+  const AxisRows rows;
+  const int64_t room;  // for the items of a row
+
+ private:
+  struct Row {
+    const U* from;
+    int64_t to;  // where it begins in the outputs
+  };
+  Row row_of(int64_t at) const {
+    const int64_t o = at / rows.inner, i = at % rows.inner;
+    return {dvt::data<const U>(rows.x) + rows.offset(o, i), o * wanted_.count * rows.inner + i};
+  }
+  Item<U> item(const Row& row, int64_t i) const {
+    U key = row.from[i * rows.stride];
+    make_key(kind, infinity_, wanted_.descending, key);
+    return {key, uint32_t(i)};
+  }
+  void write(const Row& row, int64_t i, uint32_t index) const {
+    const int64_t to = row.to + i * rows.inner;
+    if (wanted_.indices) dvt::data<int64_t>(wanted_.indices)[to] = index;
+    if (wanted_.values) dvt::data<U>(wanted_.values)[to] = row.from[int64_t(index) * rows.stride];
+  }
+
+  const Wanted wanted_;
+  const U infinity_;
+};
+
 template <size_t bytes, Kind kind>
 dvt_status sort_rows(const DLTensor* x, const Wanted& wanted) {
-  using U = Unsigned<bytes>;
-  const AxisRows rows(x, wanted.axis);
-  if (uint64_t(rows.size) > 0xffffffffu)
+  const Indexed<bytes, kind> rows(x, wanted);
+  const int64_t n = rows.rows.size, count = rows.rows.count();
+  if (uint64_t(n) > 0xffffffffu)
     return DVT_FAIL(DVT_INVALID, "[sort] the axis is too long: expected at most %u elements, got %lld", 0xffffffffu,
-                    static_cast<long long>(rows.size));
-  const U infinity = infinity_of<U>(x);
-  const int64_t n = rows.size, count = wanted.count, step = rows.inner, room = round_up(n, pairs_at_once);
+                    static_cast<long long>(n));
+  if constexpr (bytes <= 4)
+    if (const int parts = rows.parts(); parts > 1) {
+      for (int64_t at = 0; at < count; ++at)
+        if (!rows.sort_on_threads(at, parts)) return DVT_OOM;
+      return DVT_OK;
+    }
   std::atomic<bool> complete{true};
-  const auto sort_one = [&](int64_t at, Item<U>* items) {
-    const int64_t o = at / step, i = at % step, out_at = o * count * step + i;
-    const U* const row = dvt::data<const U>(x) + rows.offset(o, i);
-    for (int64_t k = 0; k < n; ++k) {
-      U bits = row[k * rows.stride];
-      make_key(kind, infinity, wanted.descending, bits);
-      items[k] = {bits, uint32_t(k)};
-    }
-    const Item<U>* const sorted = sort_first(items, items + room, n, count);
-    if (wanted.indices) {
-      int64_t* const to = dvt::data<int64_t>(wanted.indices) + out_at;
-      for (int64_t k = 0; k < count; ++k) to[k * step] = sorted[k].index;
-    }
-    if (wanted.values) {
-      U* const to = dvt::data<U>(wanted.values) + out_at;
-      for (int64_t k = 0; k < count; ++k) to[k * step] = row[int64_t(sorted[k].index) * rows.stride];
-    }
-  };
-  dvt::parallel_for(uint64_t(rows.count()), uint64_t(2048 / n + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
-    auto* const items = static_cast<Item<U>*>(scratch(Scratch::kernel, size_t(2 * room) * sizeof(Item<U>)));
+  dvt::parallel_for(uint64_t(count), uint64_t(2048 / n + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+    using I = Item<Unsigned<bytes>>;
+    auto* const items = static_cast<I*>(scratch(Scratch::kernel, size_t(2 * rows.room) * sizeof(I)));
     if (!items) return complete.store(false, std::memory_order_relaxed);
-    for (int64_t at = int64_t(begin); at < int64_t(end); ++at) sort_one(at, items);
+    for (int64_t at = int64_t(begin); at < int64_t(end); ++at) rows.sort(at, items);
   });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
@@ -259,8 +343,19 @@ dvt_status sort_values(const DLTensor* x, int64_t axis, bool descending, const D
   // Adjacent rows are sorted in copies, so that whole lines of the cache are read and written.
   const bool columns = step > 1 && rows.stride != 1 && n <= 1 << 16 && rows.inner_is_dense();
   const int64_t block = columns ? 64 / int64_t(bytes) : 1, blocks = divide_up(step, block);
+  const K infinity = infinity_of<K>(x);
+  if (const int parts = columns ? 1 : ParallelSort<K>::parts_of(n, rows.count()); parts > 1) {
+    for (int64_t at = 0; at < rows.count(); ++at) {
+      const int64_t o = at / step, i = at % step;
+      K* const to = dvt::data<K>(out) + o * n * step + i;
+      if (!sort_long_row<K, kind>(dvt::data<const K>(x) + rows.offset(o, i), rows.stride, n, parts, descending,
+                                  infinity, to, step))
+        return DVT_OOM;
+    }
+    return DVT_OK;
+  }
   const auto sort = [&](const K* from, int64_t stride, K* keys, K* to, int64_t to_step) {
-    sort_values<K, kind>(from, stride, n, descending, infinity_of<K>(x), keys, to, to_step);
+    sort_values<K, kind>(from, stride, n, descending, infinity, keys, to, to_step);
   };
   std::atomic<bool> complete{true};
   dvt::parallel_for(uint64_t(rows.outer * blocks), uint64_t(4096 / (n * block) + 1),
