@@ -9,12 +9,14 @@
 namespace dovetail::cpu::onednn {
 // Whether this machine has bfloat16 products that are faster than converting to float32.
 bool fast_bfloat16();
+// Whether it has products of float16, added up in float32, that are faster than converting all operands before.
+bool fast_float16();
 
 // Whether it has exact products of bytes. On aarch64 only those of packed weights.
 bool fast_int8();
 
-// c[m, n] = a[m, k] b[k, n] + bias[n]; of bfloat16 c may be float32. For bytes (`in` is u8) c is int32, correct
-// modulo 2^8 for signed and unsigned operands.
+// c[m, n] = a[m, k] b[k, n] + bias[n]; of bfloat16 and float16 c may be float32. For bytes (`in` is u8) c is int32,
+// correct modulo 2^8 for signed and unsigned operands.
 struct Product {
   int64_t m, n, k;
   int64_t a_row, a_column, b_row, b_column, c_row;  // strides in elements; c's columns are contiguous

@@ -30,6 +30,7 @@ bool worth_a_call(const gemm::Product<T, Out>& p) {
 
 template <class T>
 inline constexpr DLDataType type_of = std::is_same_v<T, bf16>    ? dvt::bf16
+                                      : std::is_same_v<T, f16>   ? dvt::f16
                                       : std::is_same_v<T, float> ? dvt::f32
                                                                  : dvt::u8;
 template <class T, class Out>
@@ -40,6 +41,7 @@ onednn::Product describe(const gemm::Product<T, Out>& p) {
 template <class T>
 bool served_by_onednn() {
   if constexpr (std::is_same_v<T, bf16>) return onednn::fast_bfloat16();
+  else if constexpr (std::is_same_v<T, f16>) return onednn::fast_float16();
   else if constexpr (std::is_same_v<T, uint8_t>) return onednn::fast_int8();
   else return true;
 }
@@ -49,12 +51,14 @@ template <class Multiply>
 bool converted(const gemm::Product<float>& p, Multiply multiply) {
   return multiply(describe(p), p.bias, p.c);
 }
-template <class Multiply>
-bool converted(const gemm::Product<bf16, float>& p, Multiply multiply) {  // of matmul, which has no bias
+template <class Half, class Multiply>
+  requires gemm::is_half<Half>
+bool converted(const gemm::Product<Half, float>& p, Multiply multiply) {  // of matmul, which has no bias
   return multiply(describe(p), nullptr, p.c);
 }
-template <class Multiply>
-bool converted(const gemm::Product<bf16>& p, Multiply multiply) {
+template <class Half, class Multiply>
+  requires gemm::is_half<Half>
+bool converted(const gemm::Product<Half>& p, Multiply multiply) {
   float* bias = nullptr;
   if (p.bias) {
     bias = static_cast<float*>(scratch(Scratch::kernel, size_t(p.n) * sizeof(float)));
@@ -150,14 +154,16 @@ bool complex_loop(const gemm::Product<T>& p) {
 // Selects the engine; if one refuses, the next is tried, and finally our own loops.
 //
 //                     x86-64                        aarch64
-// b packed            oneDNN for bfloat16, int8     oneDNN for float32, bfloat16, int8
+// b packed            oneDNN for 16 bits, int8      oneDNN for float32, bfloat16, int8
 // float32, float64    own                           OpenBLAS
 // bfloat16            oneDNN, where the processor   oneDNN, OpenBLAS, where processor and
 //                     multiplies bfloat16           level multiply bfloat16
 // complex             OpenBLAS                      OpenBLAS
 // int8, uint8         oneDNN, where the processor   own
 //                     has VNNI
-// float16, integers   own                           own
+// float16             oneDNN, where the processor   own
+//                     has AVX512-FP16
+// integers            own                           own
 // Bytes added up in int32 are matmul_integer.cpp's.
 //
 // On x86-64 our own loops are as fast as the libraries, and need no code generated per shape. On
@@ -181,7 +187,7 @@ bool one_product(const gemm::Product<T, Out>& p) {
   if constexpr (is_complex<T>) {
     return (p.m * p.n * p.k > 64 && by_blas(p)) || complex_loop(p);
   } else {
-    if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, uint8_t>)
+    if constexpr (gemm::is_half<T> || std::is_same_v<T, uint8_t>)
       if (by_onednn(p)) return true;
     if constexpr (blas_is_faster<T>)
       if (p.m > 1 && worth_a_call(p) && by_blas(p)) return true;
@@ -219,7 +225,7 @@ std::string kind_of(const char* dtype, const Batched& p, bool bias, bool packed)
 
 // Types for which that is faster than every product of unpacked operands.
 template <class T>
-inline constexpr bool packable = std::is_same_v<T, bf16> || std::is_same_v<T, uint8_t> || std::is_same_v<T, float>;
+inline constexpr bool packable = gemm::is_half<T> || std::is_same_v<T, uint8_t> || std::is_same_v<T, float>;
 // Those that our own loops multiply.
 #if defined(__aarch64__)
 template <class T>
@@ -233,7 +239,7 @@ inline constexpr bool own_panels = std::is_same_v<T, float>;
 // so that the bits do not depend on whether b was used before. Not float32: our own loops have the same bits either
 // way, and oneDNN's unpacked products on aarch64 are as fast; there the first use of b has other bits.
 template <class T>
-inline constexpr bool packed_by_tiles = std::is_same_v<T, bf16>;
+inline constexpr bool packed_by_tiles = gemm::is_half<T>;
 
 struct Packed {
   const char* data = nullptr;  // nullptr: not packed

@@ -3,6 +3,7 @@
 
 namespace dovetail::cpu::onednn {
 bool fast_bfloat16() { return false; }
+bool fast_float16() { return false; }
 bool fast_int8() { return false; }
 bool multiply(const Product&, const void*, const void*, const float*, void*) { return false; }
 bool panels(const Weights&, Panels&) { return false; }

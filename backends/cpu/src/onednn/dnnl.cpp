@@ -68,6 +68,7 @@ const Dnnl* dnnl() {
 
 dnnl_data_type_t data_type(DLDataType t) {
   if (t.code == DVT_FLOAT && t.bits == 32) return dnnl_f32;
+  if (t.code == DVT_FLOAT && t.bits == 16) return dnnl_f16;
   if (t.code == DVT_BFLOAT && t.bits == 16) return dnnl_bf16;
   if (t.code == DVT_INT && t.bits == 32) return dnnl_s32;
   if (t.code == DVT_INT && t.bits == 8) return dnnl_s8;
@@ -75,11 +76,25 @@ dnnl_data_type_t data_type(DLDataType t) {
   return dnnl_data_type_undef;
 }
 
+#if defined(__x86_64__)
+namespace {
+bool generates(dnnl_cpu_isa_t isa) {
+  return active_level() == Level::avx512 && dnnl() && (dnnl()->get_effective_cpu_isa() & isa) == isa;
+}
+}  // namespace
+#endif
+
+bool fast_float16() {
+#if defined(__x86_64__)
+  return generates(dnnl_cpu_isa_avx512_core_fp16);
+#else
+  return false;
+#endif
+}
+
 bool fast_int8() {
 #if defined(__x86_64__)
-  // Without VNNI pairs of products are added up in int16, and saturate.
-  return active_level() == Level::avx512 && dnnl() &&
-         (dnnl()->get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni;
+  return generates(dnnl_cpu_isa_avx512_core_vnni);  // else pairs of products are added up in int16, and saturate
 #else
   // oneDNN does not detect these instructions itself.
   return features().sve_int8 && active_level() == Level::neon_bf16 && dnnl() && dnnl()->version()->minor >= 12;
@@ -88,7 +103,7 @@ bool fast_int8() {
 
 bool fast_bfloat16() {
 #if defined(__x86_64__)
-  return may_multiply_bfloat16() && dnnl() && dnnl()->get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core_bf16;
+  return may_multiply_bfloat16() && generates(dnnl_cpu_isa_avx512_core_bf16);
 #else
   return may_multiply_bfloat16() && dnnl() && dnnl()->version()->minor >= 12;
 #endif

@@ -285,6 +285,27 @@ void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_
                      run_length<T>(k));
 }
 
+namespace {
+template <class In>
+struct Load {
+  Accumulator<In> operator()(In x) const { return load(x); }
+  template <int N>
+    requires is_half<In>
+  DOVETAIL_CPU_INLINE void row(const In* from, float* to) const {
+    store_floats<N>(load_floats<N>(from), to);
+  }
+};
+template <class Out, class T>
+struct Store {
+  Out operator()(T x) const { return store<Out>(x); }
+  template <int N>
+    requires is_half<Out>
+  DOVETAIL_CPU_INLINE void row(const float* from, Out* to) const {
+    store_floats<N>(load_floats<N>(from), to);
+  }
+};
+}  // namespace
+
 template <class In>
 void pack(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int width, Accumulator<In>* out) {
   using T = Accumulator<In>;
@@ -296,14 +317,12 @@ void pack(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int w
     if (column == 1 && columns == panel<T>) {
       for (int64_t p = 0; p < k; ++p)
         for (int q = 0; q < panel<T>; q += gemm::width<T>)
-          V<T>([&](auto i) {
-            return load(in[p * row + q + int64_t(i)]);
-          }).copy_to(out + p * width + q, stdx::element_aligned);
+          convert_row<gemm::width<T>>(in + p * row + q, out + p * width + q, Load<In>());
     } else if (column == 1) {
       for (int64_t p = 0; p < k; ++p)
         for (int64_t q = 0; q < columns; ++q) out[p * width + q] = load(in[p * row + q]);
     } else if (row == 1) {
-      transpose(columns, k, in, column, out, width, [](In x) -> T { return load(x); });
+      transpose(columns, k, in, column, out, width, Load<In>());
     } else {
       for (int64_t p = 0; p < k; ++p)
         for (int64_t q = 0; q < columns; ++q) out[p * width + q] = load(in[p * row + q * column]);
@@ -413,10 +432,13 @@ class Job {
     const In* const a = p_.a + i * p_.a_row + q * p_.a_column;
     if constexpr (!converts)
       if (direct_a_) return {a, rows_, rows_ * p_.a_row, p_.a_row, p_.a_column};
-    if constexpr (!converts)
+    if constexpr (!converts || is_half<In>)
       if (p_.a_column == 1) {  // its rows, which do not map to the same cache lines here
         const int64_t row = k + padding;
-        for (int64_t r = 0; r < m; ++r) std::memcpy(a_ + r * row, a + r * p_.a_row, size_t(k) * sizeof(T));
+        for (int64_t r = 0; r < m; ++r) {
+          if constexpr (converts) widen(a + r * p_.a_row, a_ + r * row, k);
+          else std::memcpy(a_ + r * row, a + r * p_.a_row, size_t(k) * sizeof(T));
+        }
         return {a_, rows_, rows_ * row, row, 1};
       }
     pack(k, m, a, p_.a_column, p_.a_row, int(rows_), a_);
@@ -426,11 +448,19 @@ class Job {
   // From the scratch result to c.
   void finish() {
     if (p_.c_row == 1) {
-      transpose(p_.m, p_.n, c_, c_row_, p_.c, p_.c_column, [](T x) { return store<Out>(x); });
+      transpose(p_.m, p_.n, c_, c_row_, p_.c, p_.c_column, Store<Out, T>());
       return;
     }
-    for (int64_t i = 0; i < p_.m; ++i)
-      for (int64_t j = 0; j < p_.n; ++j) p_.c[i * p_.c_row + j * p_.c_column] = store<Out>(c_[i * c_row_ + j]);
+    for (int64_t i = 0; i < p_.m; ++i) {
+      const T* const from = c_ + i * c_row_;
+      Out* const to = p_.c + i * p_.c_row;
+      if constexpr (is_half<Out>)
+        if (p_.c_column == 1) {
+          narrow(from, to, p_.n);
+          continue;
+        }
+      for (int64_t j = 0; j < p_.n; ++j) to[j * p_.c_column] = store<Out>(from[j]);
+    }
   }
 
   const Product<In, Out>& p_;
