@@ -41,7 +41,7 @@ def would_pack_filters(cpu, dtype) -> bool:
     return is_packed(check_convolution, cpu, draw((1, 16, 5, 5), dtype), draw((16, 16, 3, 3), dtype))
 
 
-@pytest.fixture(params=["f4", "bfloat16", "i1", "u1"])
+@pytest.fixture(params=["f4", "f2", "bfloat16", "i1", "u1"])
 def dtype(cpu, request):
     if not would_pack(cpu, request.param):
         pytest.skip(f"{request.param} is not packed here")
@@ -63,6 +63,7 @@ def test_what_is_packed_where():
         has = set(info.replace(";", " ").split())
         bfloat16 = bool({"avx512_bf16", "bf16"} & has) and level in ("avx512", "neon_bf16")
         assert would_pack(cpu, harness.bfloat16) == would_pack_filters(cpu, harness.bfloat16) == bfloat16
+        assert would_pack(cpu, "f2") == (level == "avx512" and "avx512_fp16" in has)
         if level == "avx512":
             int8 = "avx512_vnni" in has
         else:  # oneDNN multiplies int8 only in vectors of 128 and 256 bits
