@@ -95,6 +95,7 @@ std::string build_info() {
 #endif
   s += std::string("; kernels ") + name(level) + "; processor " + name(f.level);
   for (const char* const* extra = f.extras; *extra; ++extra) s += std::string(" ") + *extra;
+  if (may_use_tiles()) s += "; AMX";
   s += "; levels " + built_levels(" ");
 #if defined(DOVETAIL_CPU_OPENBLAS_VERSION)
   s += "; OpenBLAS " DOVETAIL_CPU_OPENBLAS_VERSION;
