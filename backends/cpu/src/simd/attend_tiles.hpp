@@ -6,8 +6,8 @@
 #include "temporary.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::attention {
-// Of keys a multiple of a tile's depth, whose scores fit in the first cache with some queries of a block.
-constexpr int64_t tile_query_block = 128, tile_queries = 2 * amx::side, tile_keys = 256;
+// Scores are made for tile_queries of a block of queries and tile_keys keys at a time.
+constexpr int64_t tile_query_block = 128, tile_queries = 2 * amx::side, tile_keys = 512;
 
 // The keys and values of all matrices as tiles: those of 32 keys are next to each other.
 class PackedKeys {
