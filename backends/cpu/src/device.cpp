@@ -137,7 +137,8 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
     if (tiles && *tiles && std::strcmp(tiles, "0") && std::strcmp(tiles, "1")) {
       level = Level::none;
       std::snprintf(choice_error, sizeof choice_error,
-                    "[cpu] DOVETAIL_CPU_AMX is not a choice: expected 0 or 1, got \"%s\"; correct or unset it", tiles);
+                    "[cpu] DOVETAIL_CPU_AMX is not a choice: expected 0 or 1, got \"%s\"; correct or unset it",
+                    tiles);
     }
     if (level != Level::none) add_rows(table, level), add_linalg_rows(table);
     const std::string& info = *new std::string(build_info());

@@ -168,6 +168,7 @@ std::span<const LevelName> level_names() {
 }
 bool is_built(Level level) { return built[int(level)]; }
 Level active_level() { return Level::none; }
+bool permit_tiles() { return false; }
 }
 using namespace dovetail::cpu;
 int main(int n, char** args) {
