@@ -293,6 +293,11 @@ void pack(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int w
     if (columns < width)
       for (int64_t p = 0; p < k; ++p)
         for (int64_t q = columns; q < width; ++q) out[p * width + q] = 0;
+    if constexpr (is_half<In>)
+      if (column == 1) {
+        for (int64_t p = 0; p < k; ++p) widen(in + p * row, out + p * width, columns);
+        continue;
+      }
     if (column == 1 && columns == panel<T>) {
       for (int64_t p = 0; p < k; ++p)
         for (int q = 0; q < panel<T>; q += gemm::width<T>)

@@ -1,6 +1,6 @@
 // Transposing copies of small blocks with shuffles.
 #pragma once
-#include "kernel.hpp"
+#include "simd/half.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 template <class T>
@@ -85,6 +85,10 @@ void transpose(int64_t rows, int64_t columns, const In* in, int64_t in_row, Out*
         Wide line[N];
         for (int r = 0; r < N; ++r) {
           const In* const from = in + (i + r) * in_row + j;
+          if constexpr (std::is_same_v<In, f16>) {  // which the compiler converts one by one
+            square.row[r] = load_floats<N>(from);
+            continue;
+          }
           if constexpr (widens)
             for (int s = 0; s < N; ++s) line[s] = convert(from[s]);
           if constexpr (widens) std::memcpy(&square.row[r], line, 32);
