@@ -1,6 +1,6 @@
 #include "simd/amx.hpp"
 
-#if defined(__AVX512F__)
+#if defined(DOVETAIL_CPU_TILES)
 #include <immintrin.h>
 
 #include <cmath>

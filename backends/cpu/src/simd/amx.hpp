@@ -6,8 +6,10 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::amx {
 inline constexpr int64_t side = 16, depth = 32, tile = side * depth;  // in sums; in factors; factors of a tile
-#if defined(__AVX512F__)
-inline constexpr bool is_built = true;  // the level has these functions
+// Whether the level has these functions. For Windows GCC's header computes addresses in 32 bits.
+#if defined(__AVX512F__) && !defined(_WIN32)
+#define DOVETAIL_CPU_TILES
+inline constexpr bool is_built = true;
 #else
 inline constexpr bool is_built = false;
 #endif
