@@ -95,6 +95,7 @@ std::string build_info() {
 #endif
   s += std::string("; kernels ") + name(level) + "; processor " + name(f.level);
   for (const char* const* extra = f.extras; *extra; ++extra) s += std::string(" ") + *extra;
+  if (may_use_tiles()) s += "; AMX";
   s += "; levels " + built_levels(" ");
 #if defined(DOVETAIL_CPU_OPENBLAS_VERSION)
   s += "; OpenBLAS " DOVETAIL_CPU_OPENBLAS_VERSION;
@@ -131,6 +132,13 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
                     "[cpu] DOVETAIL_CPU_KERNELS is not a selection: expected must or all, got \"%s\"; correct or "
                     "unset it",
                     kernels);
+    }
+    const char* const tiles = std::getenv("DOVETAIL_CPU_AMX");
+    if (tiles && *tiles && std::strcmp(tiles, "0") && std::strcmp(tiles, "1")) {
+      level = Level::none;
+      std::snprintf(choice_error, sizeof choice_error,
+                    "[cpu] DOVETAIL_CPU_AMX is not a choice: expected 0 or 1, got \"%s\"; correct or unset it",
+                    tiles);
     }
     if (level != Level::none) add_rows(table, level), add_linalg_rows(table);
     const std::string& info = *new std::string(build_info());

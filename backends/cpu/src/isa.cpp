@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "system/system.hpp"
+
 namespace dovetail::cpu {
 const Features& features() {
   static const Features f = read_features();
@@ -78,5 +80,13 @@ Level choose_level(char* error, size_t size) {
 
 bool may_multiply_bfloat16() {
   return features().bf16_products && active_level() == Level(level_names().size() - 1);
+}
+
+bool may_use_tiles() {
+  static const bool permitted = [] {
+    const char* const wish = std::getenv("DOVETAIL_CPU_AMX");
+    return !(wish && !std::strcmp(wish, "0")) && features().bf16_tiles && may_multiply_bfloat16() && permit_tiles();
+  }();
+  return permitted;
 }
 }  // namespace dovetail::cpu

@@ -21,6 +21,7 @@ struct Features {
   Level level = Level::none;    // the highest that processor and operating system have
   bool bf16_products = false;   // has instructions that multiply bfloat16
   bool int8_products = false;   // x86-64: AVX-512 has such that multiply bytes
+  bool bf16_tiles = false;      // x86-64: AMX multiplies tiles of bfloat16
   bool sve_int8 = false;        // aarch64: SVE has such that multiply matrices of bytes
   char name[49] = "";           // as the processor calls itself
   const char* extras[12] = {};  // other features of interest
@@ -47,4 +48,7 @@ Level choose_level(char* error, size_t size);
 Level active_level();
 // Whether libraries may use this processor's bfloat16 products, which read and write subnormal numbers as 0.
 bool may_multiply_bfloat16();
+// Whether AMX may be used: by the processor, the level, DOVETAIL_CPU_AMX and the operating system, of which the
+// first call asks permission.
+bool may_use_tiles();
 }  // namespace dovetail::cpu

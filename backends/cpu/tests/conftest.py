@@ -14,3 +14,12 @@ def cpu(request: pytest.FixtureRequest) -> harness.Session:
     if reason := harness.absent(request.param):
         pytest.skip(reason)
     return harness.session(request.param)
+
+
+@pytest.fixture
+def without_amx() -> harness.Session:
+    """The kernels of AVX-512 without AMX, on machines where they use it."""
+    session = harness.without_amx()
+    if session is None:
+        pytest.skip("no kernel uses AMX on this machine")
+    return session

@@ -121,7 +121,7 @@ class Session:
         self.logged: list[str] = []
         self.keep: list[object] = []  # callbacks live as long as the library
         env = {**(env or {}), **({"DOVETAIL_CPU_CAPABILITY": level} if level else {})}
-        saved = {k: os.environ.get(k) for k in ("DOVETAIL_CPU_CAPABILITY", "DOVETAIL_CPU_KERNELS")}
+        saved = {k: os.environ.get(k) for k in ("DOVETAIL_CPU_CAPABILITY", "DOVETAIL_CPU_KERNELS", *env)}
         try:
             for k in saved:
                 os.environ.pop(k, None)
@@ -400,6 +400,18 @@ def absent(level: str) -> str:
             return f"{level} is not built: `make test` builds all levels that this machine can run"
         return f"this processor lacks {level}"
     return ""
+
+
+@cache
+def without_amx() -> Session | None:
+    """The level of AVX-512 where its kernels could use AMX and must not; None: they never do on this machine."""
+    if "avx512" not in LEVELS or absent("avx512") or not has_amx(session("avx512")):
+        return None
+    return fresh("avx512", DOVETAIL_CPU_AMX="0")
+
+
+def has_amx(session: Session) -> bool:
+    return b"; AMX;" in session.table.build_info
 
 
 def available(level: str) -> bool:

@@ -3,11 +3,21 @@ import math
 import harness
 import numpy as np
 import pytest
-from abi import UNSUPPORTED
+from abi import FLUSHES_SUBNORMALS, UNSUPPORTED
 from closeness import assert_close
 
 rng = np.random.default_rng(5)
 OP = "scaled_dot_product_attention"
+
+
+@pytest.fixture(params=[*harness.LEVELS, "avx512 without AMX"])
+def cpu(request):
+    """The kernels at each level, and those that run where AMX is missing."""
+    if request.param == "avx512 without AMX":
+        return request.getfixturevalue("without_amx")
+    if reason := harness.absent(request.param):
+        pytest.skip(reason)
+    return harness.session(request.param)
 
 
 def draw(shape, dtype):
@@ -27,7 +37,7 @@ def reference(q, k, v, mask, causal, scale):
     e = np.exp(s - np.where(np.isinf(m), 0, m))
     total = e.sum(-1, keepdims=True)
     e = e / np.where(total == 0, 1, total)
-    terms = np.abs(q) @ np.abs(k).swapaxes(-1, -2) * scale
+    terms = np.abs(q) @ np.abs(k).swapaxes(-1, -2) * abs(scale)
     return e @ v, e @ np.abs(v) * max(1, terms.max() / 4)
 
 
@@ -89,9 +99,10 @@ def test_few_queries(cpu, dtype):
         check(cpu, q, np.ascontiguousarray(k.swapaxes(-1, -2)).swapaxes(-1, -2), v)
 
 
-def test_strides(cpu):
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), harness.bfloat16], ids=lambda d: d.name)
+def test_strides(cpu, dtype):
     """Heads in the layout of a projection: (batch, tokens, heads, size) permuted."""
-    q, k, v = (draw((2, 20, 3, 32), "f4").transpose(0, 2, 1, 3) for _ in range(3))
+    q, k, v = (draw((2, 20, 3, 32), dtype).transpose(0, 2, 1, 3) for _ in range(3))
     check(cpu, q, k, v)
     check(cpu, q, k.swapaxes(-1, -2).copy().swapaxes(-1, -2), v.swapaxes(-1, -2).copy().swapaxes(-1, -2))
     check(cpu, q, np.broadcast_to(k[:1], k.shape), np.broadcast_to(v[:, :1], v.shape))
@@ -118,3 +129,133 @@ def test_a_hidden_score_may_be_anything(cpu):
     want, size = reference(q, *seen, None, False, 0.5)
     got = cpu.run(OP, q, k, v, mask, out=q.dtype, shape=want.shape, attrs=[False, 0.5, True])
     assert_close(got, want, 8, size)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), harness.bfloat16], ids=lambda d: d.name)
+def test_sizes_that_fill_no_tile(cpu, dtype):
+    for queries, keys, size, value_size in [
+        (8, 1, 1, 1),
+        (17, 31, 2, 3),
+        (33, 33, 31, 17),
+        (50, 32, 33, 80),
+        (130, 513, 80, 16),
+        (129, 1025, 100, 40),
+    ]:
+        q, k, v = draw((3, queries, size), dtype), draw((3, keys, size), dtype), draw((3, keys, value_size), dtype)
+        check(cpu, q, k, v)
+        check(cpu, q, k, v, causal=True)
+        check(cpu, q, k, v, mask=rng.random((queries, keys)) < 0.5)
+        check(cpu, q, k, v, mask=draw((3, 1, keys), dtype), scale=-0.25)
+        check(cpu, q, k[:1], v[:1])
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), harness.bfloat16], ids=lambda d: d.name)
+def test_heads_that_share_keys(cpu, dtype):
+    q, k, v = draw((2, 6, 140, 24), dtype), draw((2, 2, 70, 24), dtype), draw((2, 2, 70, 24), dtype)
+    check(cpu, q, k, v)
+    check(cpu, q, k, v, causal=True, mask=rng.random((2, 6, 140, 70)) < 0.9)
+    check(cpu, q, k[:, :1], v[:, :1])
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), harness.bfloat16], ids=lambda d: d.name)
+@pytest.mark.parametrize("lengths", [(70, 1), (0, 33), (32, 64), (90, -1)])
+def test_keys_that_do_not_take_part(cpu, dtype, lengths):
+    """The last keys and values may hold anything."""
+    q, k, v = draw((2, 2, 40, 16), dtype), draw((2, 2, 70, 16), dtype), draw((2, 2, 70, 16), dtype)
+    ends = [min(max(n, 0), 70) for n in lengths]
+    for i, n in enumerate(ends):
+        k[i, :, n:], v[i, :, n:] = np.nan, np.inf
+    got = cpu.run(
+        OP, q, k, v, None, np.array(lengths, np.int64), out=dtype, shape=q.shape, attrs=[False, 0.25, True]
+    )
+    for i, n in enumerate(ends):
+        if n == 0:
+            assert not got[i].any()
+        else:
+            want, size = reference(q[i], k[i, :, :n], v[i, :, :n], None, False, 0.25)
+            assert_close(got[i], want, 8, size)
+
+
+def test_what_is_not_finite_with_and_without_amx(without_amx):
+    """NaN and infinities come where they come without tiles."""
+    dtype, with_amx = harness.bfloat16, harness.session("avx512")
+    seed = 11
+    print("seed", seed)
+    draw_places = np.random.default_rng(seed)
+    for value in (np.nan, np.inf, -np.inf):
+        for operand in range(3):
+            operands = [draw((2, n, 40), dtype) for n in (40, 600, 600)]
+            place = tuple(draw_places.integers(n) for n in operands[operand].shape)
+            operands[operand][place] = value
+            for mask in (None, draw_places.random((40, 600)) < 0.5):
+                got, want = (
+                    s.run(OP, *operands, mask, out=dtype, shape=(2, 40, 40), attrs=[False, 0.2, True]).astype("f4")
+                    for s in (with_amx, without_amx)
+                )
+                assert (np.isnan(got) == np.isnan(want)).all(), (value, operand, place)
+                assert (np.isinf(got) == np.isinf(want)).all(), (value, operand, place)
+                finite = np.isfinite(want)
+                np.testing.assert_allclose(got[finite], want[finite], rtol=0.02, atol=0.02)
+
+
+def test_rows_report_that_tiles_lose_subnormal_numbers(cpu):
+    """And the loss shows that tiles multiplied."""
+    dtype = harness.bfloat16
+    row = cpu.find(OP, [dtype] * 3, [dtype])
+    assert bool(row.flags & FLUSHES_SUBNORMALS) == harness.has_amx(cpu)
+    v = np.full((64, 32), 2.0**-130).astype(dtype)
+    got = cpu.run(
+        OP, draw((64, 32), dtype), draw((64, 32), dtype), v, out=dtype, shape=v.shape, attrs=[False, 0.1, True]
+    )
+    assert not got.any() if harness.has_amx(cpu) else (got == v).all()
+
+
+# ---- over a table of blocks -----------------------------------------------------------------------------------
+HIDDEN, WHOLE, MASKED = 0, 1, 2
+
+
+def seen_by_table(blocks, tiles, queries, keys):
+    """The mask that a table of blocks and its tiles stand for."""
+    _, rows, columns = tiles.shape
+    seen = np.zeros((*blocks.shape[:2], blocks.shape[2] * rows, blocks.shape[3] * columns), bool)
+    for (b, h, i, j), number in np.ndenumerate(blocks):
+        tile = number == WHOLE if number < MASKED else tiles[number - MASKED]
+        seen[b, h, i * rows : (i + 1) * rows, j * columns : (j + 1) * columns] = tile
+    return seen[:, :, :queries, :keys]
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), harness.bfloat16], ids=lambda d: d.name)
+@pytest.mark.parametrize("rows, columns", [(128, 128), (32, 64), (20, 12), (300, 32)])
+def test_blocks(cpu, dtype, rows, columns):
+    queries, keys, heads, size = 290, 310, 4, 40
+    q = draw((2, heads, queries, size), dtype)
+    k, v = draw((2, heads // 2, keys, size), dtype), draw((2, heads // 2, keys, 24), dtype)
+    tiles = rng.random((3, rows, columns)) < 0.5
+    tiles[1, :, columns // 2 :] = False  # hidden at its end
+    blocks = rng.integers(0, MASKED + len(tiles), (2, heads, -(-queries // rows), -(-keys // columns)), np.int32)
+    blocks[0, 0, 0] = HIDDEN
+    seen = seen_by_table(blocks, tiles, queries, keys)
+    scale = size**-0.5
+    want, magnitude = reference(q, k, v, seen, False, scale)
+    got, logsumexp = cpu.run(
+        "block_attention", q, k, v, blocks, tiles, None, out=[dtype, "f4"],
+        shape=[want.shape, want.shape[:3]], attrs=[scale],
+    )  # fmt: skip
+    assert_close(got, want, 8, magnitude)
+    wide = np.repeat(k.astype("f8"), 2, 1)
+    s = np.where(seen, q.astype("f8") @ wide.swapaxes(-1, -2) * scale, -np.inf)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(logsumexp, np.log(np.exp(s).sum(-1)), rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), harness.bfloat16], ids=lambda d: d.name)
+def test_scores_in_place_of_products(cpu, dtype):
+    q, k, v = draw((1, 2, 40, 16), dtype), draw((1, 2, 90, 16), dtype), draw((1, 2, 90, 16), dtype)
+    scores = draw((1, 2, 40, 90), "f4")
+    e = np.exp(scores.astype("f8"))
+    e /= e.sum(-1, keepdims=True)
+    got, _ = cpu.run(
+        "block_attention", q, k, v, None, None, scores, out=[dtype, "f4"],
+        shape=[(1, 2, 40, 16), (1, 2, 40)], attrs=[1.0],
+    )  # fmt: skip
+    assert_close(got, e @ v.astype("f8"), 8, e @ np.abs(v.astype("f8")))

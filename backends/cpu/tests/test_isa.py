@@ -62,6 +62,22 @@ def test_unknown_selection_of_kernels_is_explained():
     assert harness.fresh(DOVETAIL_CPU_KERNELS="all").device_count() == 1
 
 
+def test_unknown_choice_of_amx_is_explained():
+    s = harness.fresh(DOVETAIL_CPU_AMX="yes")
+    with pytest.raises(KernelError, match='DOVETAIL_CPU_AMX is not a choice: expected 0 or 1, got "yes"'):
+        s.device_count()
+    assert not harness.has_amx(harness.fresh(DOVETAIL_CPU_AMX="0"))
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="AMX is of x86-64")
+def test_amx_is_used_where_the_processor_has_it():
+    flags = Path("/proc/cpuinfo").read_text().split("flags", 1)[-1].split("\n")[0].split()
+    best = [level for level in harness.LEVELS if harness.available(level)][-1]
+    has = best == "avx512" and {"amx_tile", "amx_bf16", "avx512_bf16"} <= set(flags)
+    assert harness.has_amx(harness.fresh()) == has
+    assert not harness.has_amx(harness.session("default"))
+
+
 def test_levels_agree():
     """Every row's samples return the same at each level, up to the rounding of fused multiply-add."""
     import samples
@@ -152,6 +168,7 @@ std::span<const LevelName> level_names() {
 }
 bool is_built(Level level) { return built[int(level)]; }
 Level active_level() { return Level::none; }
+bool permit_tiles() { return false; }
 }
 using namespace dovetail::cpu;
 int main(int n, char** args) {

@@ -13,16 +13,17 @@ dvt_status run(dvt_device*, const dvt_call* c) {
 template <class T>
 void add(Table& table, DLDataType type) {
   const DLDataType of_scores = sizeof(rows::Computed<T>) == 8 ? dvt::f64 : dvt::f32;
-  table.add(dvt::Row("dvt.block_attention", run<T>)
-                .in(type, DVT_O_STRIDED)
-                .in(type, DVT_O_STRIDED)
-                .in(type, DVT_O_STRIDED)
-                .in(dvt::i32, DVT_O_OPTIONAL)
-                .in(dvt::boolean, DVT_O_OPTIONAL)
-                .in(of_scores, DVT_O_STRIDED | DVT_O_OPTIONAL)
-                .out(type)
-                .out(of_scores)
-                .kernel());
+  dvt::Row row("dvt.block_attention", run<T>);
+  row.in(type, DVT_O_STRIDED)
+      .in(type, DVT_O_STRIDED)
+      .in(type, DVT_O_STRIDED)
+      .in(dvt::i32, DVT_O_OPTIONAL)
+      .in(dvt::boolean, DVT_O_OPTIONAL)
+      .in(of_scores, DVT_O_STRIDED | DVT_O_OPTIONAL)
+      .out(type)
+      .out(of_scores);
+  if (attention::may_run_in_tiles<T>()) row.flags(DVT_K_FLUSHES_SUBNORMALS);
+  table.add(row.kernel());
 }
 }  // namespace
 

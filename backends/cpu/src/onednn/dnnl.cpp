@@ -19,6 +19,7 @@ bool limit(const Dnnl& d) {
 #if defined(__x86_64__)
   if (active_level() == Level::baseline) d.set_max_cpu_isa(dnnl_cpu_isa_sse41);
   if (active_level() == Level::avx2) d.set_max_cpu_isa(dnnl_cpu_isa_avx2);
+  if (active_level() == Level::avx512 && !may_use_tiles()) d.set_max_cpu_isa(dnnl_cpu_isa_avx512_core_fp16);
   return true;
 #else
   // For armv8-a oneDNN only has reference code, and its detection of bf16 and i8mm cannot be limited.

@@ -99,6 +99,23 @@ bool scores_of_few(int64_t n, int64_t m, const Problem& p, const In* q, const In
   else return gemm::few_rows<In, T>({n, m, p.size, q, p.q.row, p.q.column, k, p.k.column, p.k.row, scores, row});
 }
 
+// Stores the results of queries [first, first + n), which are sums with weights whose sum is `sum`.
+template <class In, class T>
+void finish(const Problem& p, int64_t first, int64_t n, const T* top, const T* sums, T* results, int64_t row,
+            In* out, T* logsumexp) {
+  for (int64_t i = 0; i < n; ++i) {
+    const T sum = sums[i], inverse = sum == 0 ? T(0) : 1 / sum;  // fully masked: 0
+    T* const r = results + i * row;
+    if (sum == 0)
+      for (int64_t x = 0; x < p.value_size; ++x) r[x] = 0;
+    for (int64_t x = 0; x < p.value_size; ++x) r[x] *= inverse;
+    put_row(r, out + (first + i) * p.value_size, 1, p.value_size);
+    if (!logsumexp) continue;
+    const T largest = top[i] - top[i] == 0 ? top[i] : T(0);
+    logsumexp[first + i] = sum == 0 ? -T(__builtin_inf()) : std::log(sum) + largest;
+  }
+}
+
 // Queries [first, first + n) of one matrix. `keys` has
 //   each(first, n, f): calls f(j, m) for ranges of at most key_block keys, in ascending order;
 //   copy(scores, row, first, n, j, m): puts scores that exist there, and returns whether it did, else they are the
@@ -108,8 +125,8 @@ bool scores_of_few(int64_t n, int64_t m, const Problem& p, const In* q, const In
 //   scaled: whether scores are the products with the scale, as change() needs them.
 // `logsumexp`: nullptr, or a place for each query of the matrix.
 template <class In, class Keys>
-void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n, const Keys& keys,
-            const Workspace<Computed<In>>& workspace, In* out, Computed<In>* logsumexp) {
+void attend(const Problem& p, const Problem::Place& at, const Keys& keys, const Workspace<Computed<In>>& workspace,
+            int64_t first, int64_t n, In* out, Computed<In>* logsumexp) {
   using T = Computed<In>;
   constexpr int P = gemm::panel<T>;
   const bool pack_values = packs_values<In>(p);
@@ -161,16 +178,6 @@ void attend(const Problem& p, const Problem::Place& at, int64_t first, int64_t n
                       continues);
     continues = true;
   });
-  for (int64_t i = 0; i < n; ++i) {
-    const T sum = workspace.sum[i], inverse = sum == 0 ? T(0) : 1 / sum;  // fully masked: 0
-    T* const r = workspace.results + i * p.value_size;
-    if (sum == 0)
-      for (int64_t x = 0; x < p.value_size; ++x) r[x] = 0;
-    for (int64_t x = 0; x < p.value_size; ++x) r[x] *= inverse;
-    put_row(r, out + (first + i) * p.value_size, 1, p.value_size);
-    if (!logsumexp) continue;
-    const T top = workspace.top[i], largest = top - top == 0 ? top : T(0);
-    logsumexp[first + i] = sum == 0 ? -T(__builtin_inf()) : std::log(sum) + largest;
-  }
+  finish<In>(p, first, n, workspace.top, workspace.sum, workspace.results, p.value_size, out, logsumexp);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::attention

@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "score_tiles.hpp"
-#include "simd/attend.hpp"
+#include "simd/attend_tiles.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::attention {
 // The operands blocks and tiles of block_attention; without them, one block that is seen.
@@ -26,6 +26,8 @@ struct BlockTable {
     const int64_t matrix = (batch == 1 ? 0 : b) * heads + (heads == 1 ? 0 : h);
     return numbers + (matrix * n_rows + query / rows) * n_columns;
   }
+  // Whether every block begins with a tile of packed keys.
+  bool begins_with_tiles() const { return n_columns <= 1 || columns % amx::depth == 0; }
   bool is_hidden(int32_t number) const { return number <= hidden || number >= masked + n_tiles; }
   const uint8_t* tile(int32_t number) const { return tiles + (number - masked) * rows * columns; }
 };
@@ -127,26 +129,44 @@ dvt_status block_attention(const BlockCall& c) {
   const BlockTable table(c, p);
   // A block of queries lies in one row of the table.
   constexpr int64_t most = 128;
-  const int64_t parts = table.rows <= most ? 1 : (table.rows + query_block - 1) / query_block;
-  const int64_t step = (table.rows + parts - 1) / parts, heads = out.shape[1];
+  static_assert(most <= tile_query_block);
+  const int64_t parts = table.rows <= most ? 1 : divide_up(table.rows, query_block);
+  const int64_t step = divide_up(table.rows, parts), heads = out.shape[1], matrices = out.shape[0] * heads;
   const int64_t work = step * p.keys * (p.size + p.value_size) + 1, each = table.n_rows * parts;
   if (!dvt::size(&out) && !(c.logsumexp && dvt::size(c.logsumexp))) return DVT_OK;
   std::atomic<bool> complete{true};
-  dvt::parallel_for(uint64_t(out.shape[0] * heads * each), uint64_t(200'000 / work + 1),
-                    [&](uint64_t begin, uint64_t end, uint32_t) {
-                      const Workspace<T> workspace(p, step, true, packs_values<In>(p));
-                      if (!workspace.complete) return complete.store(false, std::memory_order_relaxed);
-                      for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-                        const int64_t matrix = at / each, row = at % each / parts * table.rows,
-                                      first = row + at % parts * step;
-                        const int64_t n = least(step, least(row + table.rows, p.queries) - first);
-                        if (n <= 0) continue;
-                        const KeysInBlocks<T> keys(c, table, p.keys, matrix / heads, matrix % heads, first);
-                        attend<In>(p, p.place(matrix), first, n, keys, workspace,
-                                   dvt::data<In>(&out) + matrix * p.queries * p.value_size,
-                                   c.logsumexp ? dvt::data<T>(c.logsumexp) + matrix * p.queries : nullptr);
-                      }
-                    });
-  return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
+  // Calls attend_block(workspace, keys, matrix, first, n, out, logsumexp) for all blocks of queries.
+  const auto run = [&](int64_t grain, auto make_workspace, auto attend_block) {
+    dvt::parallel_for(
+        uint64_t(matrices * each), uint64_t(grain / work + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
+          const auto workspace = make_workspace();
+          if (!workspace.complete) return complete.store(false, std::memory_order_relaxed);
+          for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
+            const int64_t matrix = at / each, row = at % each / parts * table.rows, first = row + at % parts * step;
+            const int64_t n = least(step, least(row + table.rows, p.queries) - first);
+            if (n <= 0) continue;
+            const KeysInBlocks<T> keys(c, table, p.keys, matrix / heads, matrix % heads, first);
+            attend_block(workspace, keys, matrix, first, n, dvt::data<In>(&out) + matrix * p.queries * p.value_size,
+                         c.logsumexp ? dvt::data<T>(c.logsumexp) + matrix * p.queries : nullptr);
+          }
+        });
+    return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
+  };
+  if constexpr (has_tiles<In>)
+    if (runs_in_tiles<In>(p, step) && table.begins_with_tiles()) {
+      const PackedKeys packed(p, matrices, p.heads_per_key);
+      if (!packed) return DVT_OOM;
+      packed.pack([&](int64_t) { return p.keys; });
+      return run(
+          1'000'000, [&] { return TileWorkspace(p); },
+          [&](const TileWorkspace& w, const KeysInBlocks<T>& keys, int64_t matrix, auto... rest) {
+            attend_tiles(p, packed, matrix, keys, w, rest...);
+          });
+    }
+  return run(
+      200'000, [&] { return Workspace<T>(p, step, true, packs_values<In>(p)); },
+      [&](const Workspace<T>& w, const KeysInBlocks<T>& keys, int64_t matrix, auto... rest) {
+        attend<In>(p, p.place(matrix), keys, w, rest...);
+      });
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::attention

@@ -285,27 +285,6 @@ void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_
                      run_length<T>(k));
 }
 
-namespace {
-template <class In>
-struct Load {
-  Accumulator<In> operator()(In x) const { return load(x); }
-  template <int N>
-    requires is_half<In>
-  DOVETAIL_CPU_INLINE void row(const In* from, float* to) const {
-    store_floats<N>(load_floats<N>(from), to);
-  }
-};
-template <class Out, class T>
-struct Store {
-  Out operator()(T x) const { return store<Out>(x); }
-  template <int N>
-    requires is_half<Out>
-  DOVETAIL_CPU_INLINE void row(const float* from, Out* to) const {
-    store_floats<N>(load_floats<N>(from), to);
-  }
-};
-}  // namespace
-
 template <class In>
 void pack(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int width, Accumulator<In>* out) {
   using T = Accumulator<In>;
@@ -314,15 +293,22 @@ void pack(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int w
     if (columns < width)
       for (int64_t p = 0; p < k; ++p)
         for (int64_t q = columns; q < width; ++q) out[p * width + q] = 0;
+    if constexpr (is_half<In>)
+      if (column == 1) {
+        for (int64_t p = 0; p < k; ++p) widen(in + p * row, out + p * width, columns);
+        continue;
+      }
     if (column == 1 && columns == panel<T>) {
       for (int64_t p = 0; p < k; ++p)
         for (int q = 0; q < panel<T>; q += gemm::width<T>)
-          convert_row<gemm::width<T>>(in + p * row + q, out + p * width + q, Load<In>());
+          V<T>([&](auto i) {
+            return load(in[p * row + q + int64_t(i)]);
+          }).copy_to(out + p * width + q, stdx::element_aligned);
     } else if (column == 1) {
       for (int64_t p = 0; p < k; ++p)
         for (int64_t q = 0; q < columns; ++q) out[p * width + q] = load(in[p * row + q]);
     } else if (row == 1) {
-      transpose(columns, k, in, column, out, width, Load<In>());
+      transpose(columns, k, in, column, out, width, [](In x) -> T { return load(x); });
     } else {
       for (int64_t p = 0; p < k; ++p)
         for (int64_t q = 0; q < columns; ++q) out[p * width + q] = load(in[p * row + q * column]);
@@ -448,7 +434,7 @@ class Job {
   // From the scratch result to c.
   void finish() {
     if (p_.c_row == 1) {
-      transpose(p_.m, p_.n, c_, c_row_, p_.c, p_.c_column, Store<Out, T>());
+      transpose(p_.m, p_.n, c_, c_row_, p_.c, p_.c_column, [](T x) { return store<Out>(x); });
       return;
     }
     for (int64_t i = 0; i < p_.m; ++i) {

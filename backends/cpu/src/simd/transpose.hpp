@@ -1,6 +1,6 @@
 // Transposing copies of small blocks with shuffles.
 #pragma once
-#include "kernel.hpp"
+#include "simd/half.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 template <class T>
@@ -67,16 +67,8 @@ DOVETAIL_CPU_INLINE void Square<T>::transpose() {
   }
 }
 
-// to[i] = convert(from[i]) for i < N.
-template <int N, class In, class Out, class Convert>
-DOVETAIL_CPU_INLINE void convert_row(const In* from, Out* to, Convert convert) {
-  if constexpr (requires { convert.template row<N>(from, to); }) convert.template row<N>(from, to);
-  else
-    for (int i = 0; i < N; ++i) to[i] = convert(from[i]);
-}
-
 // out[j * out_row + i] = convert(in[i * in_row + j]) for i < rows, j < columns, where convert changes the
-// type or does nothing; convert.row<N>(from, to) does so of N numbers, if it is there. In and out must not overlap.
+// type or does nothing. In and out must not overlap.
 template <class In, class Out, class Convert>
 void transpose(int64_t rows, int64_t columns, const In* in, int64_t in_row, Out* out, int64_t out_row,
                Convert convert) {
@@ -93,7 +85,12 @@ void transpose(int64_t rows, int64_t columns, const In* in, int64_t in_row, Out*
         Wide line[N];
         for (int r = 0; r < N; ++r) {
           const In* const from = in + (i + r) * in_row + j;
-          if constexpr (widens) convert_row<N>(from, line, convert);
+          if constexpr (std::is_same_v<In, f16>) {  // which the compiler converts one by one
+            square.row[r] = load_floats<N>(from);
+            continue;
+          }
+          if constexpr (widens)
+            for (int s = 0; s < N; ++s) line[s] = convert(from[s]);
           if constexpr (widens) std::memcpy(&square.row[r], line, 32);
           else std::memcpy(&square.row[r], from, 32);
         }
@@ -101,7 +98,8 @@ void transpose(int64_t rows, int64_t columns, const In* in, int64_t in_row, Out*
         for (int r = 0; r < N; ++r) {
           Out* const to = out + (j + r) * out_row + i;
           std::memcpy(narrows ? static_cast<void*>(line) : static_cast<void*>(to), &square.row[r], 32);
-          if constexpr (narrows) convert_row<N>(line, to, convert);
+          if constexpr (narrows)
+            for (int s = 0; s < N; ++s) to[s] = convert(line[s]);
         }
       }
       for (; j < columns; ++j)

@@ -20,4 +20,6 @@ uint64_t physical_memory() {
 uint64_t free_memory() { return memory().ullAvailPhys; }
 
 void ask_for_large_pages(char*, uint64_t) {}  // they need a right that users do not have
+
+bool permit_tiles() { return false; }  // no code for them is built
 }  // namespace dovetail::cpu
