@@ -21,10 +21,10 @@ DOVETAIL_CPU_INLINE void padded(const T* x, T* y, int64_t n) {
   std::memcpy(y + whole, part, size_t(rest) * sizeof(T));
 }
 
-// X is the vector type in which F computes: V, or Wide, which computes in double. An F with `at_once` also takes so
-// many vectors.
-template <class F, class X>
-[[gnu::noinline]] void whole_vectors(const float* x, float* y, int64_t n) {
+// T in memory; X is the vector type in which F computes: V, or D, which computes floats, too, in double. An F with
+// `at_once` also takes so many vectors.
+template <class F, class X, class T>
+[[gnu::noinline]] void whole_vectors(const T* x, T* y, int64_t n) {
   constexpr int64_t w = X::size();
   int64_t i = 0;
   if constexpr (requires { F::at_once; }) {
@@ -41,9 +41,9 @@ template <class F, class X>
   }
   for (; i < n; i += w) F()(X(x + i, stdx::element_aligned)).copy_to(y + i, stdx::element_aligned);
 }
-template <class F, class X>
+template <class F, class X, class T = float>
 void vector_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
-  padded<whole_vectors<F, X>, X::size()>(static_cast<const float*>(in[0]), static_cast<float*>(out), n);
+  padded<whole_vectors<F, X, T>, X::size()>(static_cast<const T*>(in[0]), static_cast<T*>(out), n);
 }
 
 // The same on fp16 and bf16 in memory, converted in registers.

@@ -98,7 +98,7 @@ struct Interval {
   V d;
 };
 DOVETAIL_CPU_INLINE Interval interval_of(V x) {
-  const U w = bits(x + 1);
+  const U w = bits(multiply_add(x, 1 - 0x1p-23f, 1));  // not so near 1 that a number below it seems to be above
   return {w >> 20, x - (from_bits((w & 0xfff00000u) | 0x00080000u) - 1)};
 }
 
