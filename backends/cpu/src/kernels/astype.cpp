@@ -100,43 +100,11 @@ struct Target {
                                   std::make_unsigned<To>, std::type_identity<Inside<To>>>::type;
 };
 
-#if defined(__AVX2__) && !defined(__AVX512F__)
-// Floats rounded to bf16, in 32 bits.
-DOVETAIL_CPU_INLINE __m256i rounded_to_bf16(const float* from) {
-  const __m256 x = _mm256_loadu_ps(from);
-  const __m256i bits = _mm256_castps_si256(x), odd = _mm256_srli_epi32(_mm256_slli_epi32(bits, 15), 31);
-  const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7FFF)), odd);
-  const __m256i nan = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
-  const __m256 kept =
-      _mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(nan), _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-  return _mm256_srli_epi32(_mm256_castps_si256(kept), 16);
-}
-// Two vectors share the instructions that pack them.
-DOVETAIL_CPU_INLINE int64_t narrow_pairs(const float* x, bf16* y, int64_t n) {
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    const __m256i both = _mm256_packus_epi32(rounded_to_bf16(x + i), rounded_to_bf16(x + i + 8));
-    const __m256i packed = _mm256_permute4x64_epi64(both, 0b11011000);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), packed);
-  }
-  return i;
-}
-#endif
-
 // Between float and fp16 or bf16, in registers.
 template <class From, class To>
 void stored_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
-  const From* x = static_cast<const From*>(in[0]);
-  To* y = static_cast<To*>(out);
-  int64_t i = 0;
-#if defined(__AVX2__) && !defined(__AVX512F__)
-  if constexpr (std::is_same_v<To, bf16>) i = narrow_pairs(x, y, n);
-#endif
-  for (; i + floats <= n; i += floats) store_floats<floats>(load_floats<floats>(x + i), y + i);
-  for (; i < n; ++i) {
-    if constexpr (is_half<To>) y[i] = narrow<To>(x[i]);
-    else y[i] = widen(x[i]);
-  }
+  if constexpr (is_half<To>) narrow(static_cast<const From*>(in[0]), static_cast<To*>(out), n);
+  else widen(static_cast<const From*>(in[0]), static_cast<To*>(out), n);
 }
 
 #if defined(__AVX2__)

@@ -1,8 +1,8 @@
 // exp log sqrt rsqrt tanh erf, and the activations sigmoid silu gelu: in float. float64 uses the C library.
 #include <cmath>
 
+#include "simd/double_math.hpp"
 #include "simd/math_loops.hpp"
-#include "simd/wide_math.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
@@ -55,6 +55,13 @@ double gelu_tanh(double x) {
   return x * h * (h / (1 + h * h));
 }
 
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+DOVETAIL_CPU_FUNCTION(Tanh64, wide::D, doubles::tanh(x));
+constexpr Loop tanh64 = math::vector_loop<Tanh64, wide::D, double>;
+#else
+constexpr Loop tanh64 = math::scalar_loop<::tanh>;
+#endif
+
 template <class F, double (*f64)(double), class X = V>
 void add(Table& t, const char* op) {
   math::add_unary<F, X, math::scalar_loop<f64>>(t, op);
@@ -91,7 +98,7 @@ void DOVETAIL_CPU_ROWS(Table& t) {
   add<Log, ::log>(t, "dvt.log");
   add<Sqrt, square_root>(t, "dvt.sqrt");
   add<Rsqrt, rsqrt>(t, "dvt.rsqrt");
-  add<Tanh, ::tanh, decltype(Tanh()({}))>(t, "dvt.tanh");
+  math::add_unary<Tanh, decltype(Tanh()({})), tanh64>(t, "dvt.tanh");
   add<Erf, ::erf>(t, "dvt.erf");
   add<Sigmoid, sigmoid>(t, "dvt.sigmoid");
   add<Silu, silu>(t, "dvt.silu");

@@ -18,20 +18,23 @@ struct Row {
 template <class T, bool centred>
 [[gnu::noinline]] void normalise(const Row<T>& r) {
   constexpr int64_t W = width<T>;
-  const T* const x = r.x;
-  const Moments<T> m = moments<centred>(x, r.n, r.eps);
+  const Moments<T> m = moments<centred>(r.x, r.n, r.eps);
   const V<T> middle = m.mean, root = m.root;
-  int64_t i = 0;
-  const auto result = [&](auto at) {
-    V<T> y = (at(x) - middle) / root;  // a product with 1 / root would round twice
-    if (r.weight) y = y * at(r.weight);
-    if (r.bias) y = y + at(r.bias);
-    return y;
+  const auto normalise_by = [&](auto divided) {
+    const auto result = [&](auto at) {
+      V<T> y = divided(at(r.x) - middle);  // a product with 1 / root would round twice
+      if (r.weight) y = y * at(r.weight);
+      if (r.bias) y = y + at(r.bias);
+      return y;
+    };
+    int64_t i = 0;
+    for (; i + W <= r.n; i += W)
+      result([i](const T* p) { return load(p + i); }).copy_to(r.out + i, stdx::element_aligned);
+    if (const int64_t rest = r.n - i)
+      store_part(result([=](const T* p) { return load_part(p + i, rest, T(0)); }), r.out + i, rest);
   };
-  for (; i + W <= r.n; i += W)
-    result([i](const T* p) { return load(p + i); }).copy_to(r.out + i, stdx::element_aligned);
-  if (const int64_t rest = r.n - i)
-    store_part(result([=](const T* p) { return load_part(p + i, rest, T(0)); }), r.out + i, rest);
+  if (Divisor<T>::suits(m.root)) return normalise_by([by = Divisor<T>(m.root)](V<T> x) { return by.divide(x); });
+  normalise_by([root](V<T> x) { return x / root; });
 }
 
 template <class In, bool centred>

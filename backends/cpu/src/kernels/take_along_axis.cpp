@@ -33,6 +33,20 @@ DOVETAIL_CPU_INLINE void take_valid(const T* x, int64_t x_step, int64_t stride, 
   }
 }
 
+enum class Indices { plain, negative, bad };  // all from 0 on; some count from the end; some are not on the axis
+
+DOVETAIL_CPU_INLINE Indices examine(const int64_t* index, int64_t step, int64_t size, int64_t n) {
+  uint64_t outside = 0;  // the top bit: an index is negative or too large
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t k = uint64_t(index[i * step]);
+    outside |= k | (uint64_t(size - 1) - k);
+  }
+  if (!(outside >> 63)) return Indices::plain;
+  int64_t low = 0, high = 0;
+  for (int64_t i = 0; i < n; ++i) low = std::min(low, index[i * step]), high = std::max(high, index[i * step]);
+  return low < -size || high >= size ? Indices::bad : Indices::negative;
+}
+
 // Elements of one row of the output, each with an index of its own; false if one of those is not on the axis. A
 // block of indices is examined first, so that elements are taken without a question.
 template <class T>
@@ -44,16 +58,10 @@ bool take_row(const IterationSpace& space, const T* x, const int64_t* index, int
   for (int64_t begin = 0; begin < n; begin += block) {
     const int64_t count = std::min(block, n - begin);
     const int64_t* const at = index + begin * index_step;
-    int64_t low = 0, high = 0;
-    if (index_step == 1) {
-      for (int64_t i = 0; i < count; ++i) low = std::min(low, at[i]), high = std::max(high, at[i]);
-    } else {
-      for (int64_t i = 0; i < count; ++i)
-        low = std::min(low, at[i * index_step]), high = std::max(high, at[i * index_step]);
-    }
-    if (low < -size || high >= size) return false;
+    const Indices kind = index_step == 1 ? examine(at, 1, size, count) : examine(at, index_step, size, count);
+    if (kind == Indices::bad) return false;
     const T* const from = x + begin * x_step;
-    if (low < 0) take_valid<true>(from, x_step, stride, at, index_step, size, count, out + begin);
+    if (kind == Indices::negative) take_valid<true>(from, x_step, stride, at, index_step, size, count, out + begin);
     else if (index_step == 1 && stride == 1 && x_step == 0)
       take_valid<false>(from, 0, 1, at, 1, size, count, out + begin);
     else take_valid<false>(from, x_step, stride, at, index_step, size, count, out + begin);

@@ -1,8 +1,6 @@
 // Elementwise kernels: one dense inner loop per op and type, and one driver that converts every operand to
 // that form.
 #pragma once
-#include <experimental/simd>
-
 #include "kernel.hpp"
 #include "loops.hpp"
 #include "simd/half.hpp"
@@ -52,57 +50,81 @@ template <Half half>
 using HalfOf = std::conditional_t<half == Half::f16, f16, bf16>;
 template <class H, class R>
 using StoredAs = std::conditional_t<std::is_same_v<R, float>, H, R>;
-inline constexpr int floats = int(std::experimental::native_simd<float>::size());
 
 template <class S, class R>
 DOVETAIL_CPU_INLINE S stored(R x) {
   if constexpr (std::is_same_v<R, S>) return x;
   else return narrow<S>(x);
 }
-template <class R, class H, class F>
-DOVETAIL_CPU_INLINE void store_each(F f, StoredAs<H, R>* to) {
-  R y[floats];
-  for (int i = 0; i < floats; ++i) y[i] = f(i);
-  if constexpr (std::is_same_v<R, float>) store_floats<floats>(load_floats<floats>(y), to);
-  else std::memcpy(to, y, sizeof y);
-}
-template <class H>
-struct Widened {
-  float x[floats];
-  DOVETAIL_CPU_INLINE explicit Widened(const H* from) { store_floats<floats>(load_floats<floats>(from), x); }
+// What a step of the loop reads from H and stores as R: a vector, of bf16 that become bf16 two, in an order of its
+// own.
+template <class H, class R>
+struct Block {
+  static constexpr bool pairs = std::is_same_v<H, bf16> && std::is_same_v<R, float>;
+  static constexpr int vectors = pairs ? 2 : 1;
+  static constexpr int64_t size = vectors * floats;
+  float x[vectors][floats];
+
+  DOVETAIL_CPU_INLINE explicit Block(const H* from) {
+    if constexpr (pairs) {
+      const Bf16Pairs<floats> both(from);
+      store_floats<floats>(both.even, x[0]), store_floats<floats>(both.odd, x[1]);
+    } else {
+      store_floats<floats>(load_floats<floats>(from), x[0]);
+    }
+  }
+  // f(k, j): the result of x[k][j].
+  template <class F>
+  DOVETAIL_CPU_INLINE static void store(F f, StoredAs<H, R>* to) {
+    R y[vectors][floats];
+    if constexpr (pairs) {
+      // Not unrolled: these have selections which only the vectoriser of loops takes.
+#pragma GCC unroll 1
+      for (int j = 0; j < floats; ++j) y[0][j] = f(0, j);
+#pragma GCC unroll 1
+      for (int j = 0; j < floats; ++j) y[1][j] = f(1, j);
+      Bf16Pairs<floats>::store(load_floats<floats>(y[0]), load_floats<floats>(y[1]), to);
+    } else {
+      for (int j = 0; j < floats; ++j) y[0][j] = f(0, j);
+      if constexpr (std::is_same_v<R, float>) store_floats<floats>(load_floats<floats>(y[0]), to);
+      else std::memcpy(to, y, sizeof y);
+    }
+  }
 };
 template <class Op, class R, class H>
 void unary_stored_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
+  using B = Block<H, R>;
   const H* x = static_cast<const H*>(in[0]);
   auto* y = static_cast<StoredAs<H, R>*>(out);
   int64_t i = 0;
-  for (; i + floats <= n; i += floats) {
-    const Widened a(x + i);
-    store_each<R, H>([&](int j) { return Op()(a.x[j]); }, y + i);
+  for (; i + B::size <= n; i += B::size) {
+    const B a(x + i);
+    B::store([&](int k, int j) { return Op()(a.x[k][j]); }, y + i);
   }
   for (; i < n; ++i) y[i] = stored<StoredAs<H, R>>(Op()(widen(x[i])));
 }
 template <class Op, class R, class H>
 void binary_stored_loop(const void* const* in, const int64_t* step, void* out, int64_t n) {
+  using B = Block<H, R>;
   const H *a = static_cast<const H*>(in[0]), *b = static_cast<const H*>(in[1]);
   auto* y = static_cast<StoredAs<H, R>*>(out);
   int64_t i = 0;
   if (step[0] && step[1]) {
-    for (; i + floats <= n; i += floats) {
-      const Widened u(a + i), v(b + i);
-      store_each<R, H>([&](int j) { return Op()(u.x[j], v.x[j]); }, y + i);
+    for (; i + B::size <= n; i += B::size) {
+      const B u(a + i), v(b + i);
+      B::store([&](int k, int j) { return Op()(u.x[k][j], v.x[k][j]); }, y + i);
     }
   } else if (step[0]) {
     const float v = widen(*b);
-    for (; i + floats <= n; i += floats) {
-      const Widened u(a + i);
-      store_each<R, H>([&](int j) { return Op()(u.x[j], v); }, y + i);
+    for (; i + B::size <= n; i += B::size) {
+      const B u(a + i);
+      B::store([&](int k, int j) { return Op()(u.x[k][j], v); }, y + i);
     }
   } else {
     const float u = widen(*a);
-    for (; i + floats <= n; i += floats) {
-      const Widened v(b + i);
-      store_each<R, H>([&](int j) { return Op()(u, v.x[j]); }, y + i);
+    for (; i + B::size <= n; i += B::size) {
+      const B v(b + i);
+      B::store([&](int k, int j) { return Op()(u, v.x[k][j]); }, y + i);
     }
   }
   for (; i < n; ++i) y[i] = stored<StoredAs<H, R>>(Op()(widen(a[i * step[0]]), widen(b[i * step[1]])));

@@ -1,5 +1,7 @@
 // float16 and bfloat16: storage types, exact widening, narrowing with one rounding to nearest even.
 #pragma once
+#include <experimental/simd>
+
 #include "dovetail/floats.hpp"
 #include "kernel.hpp"
 #if defined(__F16C__)
@@ -53,6 +55,8 @@ DOVETAIL_CPU_INLINE f16 narrow<f16>(float x) {
 // x rounded to float with the lowest bit set if that is inexact: rounding the result further rounds x once.
 DOVETAIL_CPU_INLINE float to_odd(double x) { return bit_cast<float>(dvt::odd_float32_of(x)); }
 
+// The floats of a vector of the level.
+inline constexpr int floats = int(std::experimental::native_simd<float>::size());
 // One vector in registers. N floats of 4 N bytes.
 template <int N>
 struct VectorOf {
@@ -121,6 +125,28 @@ DOVETAIL_CPU_INLINE void store_floats(typename VectorOf<N>::Floats x, bf16* to) 
       y = __builtin_convertvector(kept, Halves);
   std::memcpy(to, &y, sizeof y);
 }
+// 2 N of bf16 in memory, as vectors of those at even and at odd places: no instruction reorders them. Stored NaN
+// must have come from such numbers or from arithmetic: rounding a NaN of other low bits may carry.
+template <int N>
+struct Bf16Pairs {
+  using Floats = typename VectorOf<N>::Floats;
+  using Bits = typename VectorOf<N>::Bits;
+  Floats even, odd;
+
+  DOVETAIL_CPU_INLINE explicit Bf16Pairs(const bf16* from) {
+    Bits both;
+    std::memcpy(&both, from, sizeof both);
+    even = bit_cast<Floats>(both << 16), odd = bit_cast<Floats>(both & 0xFFFF0000);
+  }
+  DOVETAIL_CPU_INLINE static Bits rounded(Floats x) {
+    const Bits bits = bit_cast<Bits>(x);
+    return bits + (0x7FFF + (bits >> 16 & 1));
+  }
+  DOVETAIL_CPU_INLINE static void store(Floats even, Floats odd, bf16* to) {
+    const Bits both = rounded(even) >> 16 | (rounded(odd) & 0xFFFF0000);
+    std::memcpy(to, &both, sizeof both);
+  }
+};
 template <int N>
 DOVETAIL_CPU_INLINE void store_floats(typename VectorOf<N>::Floats x, f16* to) {
 #if defined(__AVX512F__)
@@ -141,6 +167,18 @@ DOVETAIL_CPU_INLINE void store_floats(typename VectorOf<N>::Floats x, f16* to) {
 DOVETAIL_CPU_INLINE void widen(const bf16* in, float* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = widen(in[i]);
 }
+#if defined(__AVX2__) && !defined(__AVX512F__)
+// Floats rounded to bf16, in 32 bits: two vectors share the instructions that pack them.
+DOVETAIL_CPU_INLINE __m256i rounded_to_bf16(const float* from) {
+  const __m256 x = _mm256_loadu_ps(from);
+  const __m256i bits = _mm256_castps_si256(x), odd = _mm256_srli_epi32(_mm256_slli_epi32(bits, 15), 31);
+  const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7FFF)), odd);
+  const __m256i nan = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  const __m256 kept =
+      _mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(nan), _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  return _mm256_srli_epi32(_mm256_castps_si256(kept), 16);
+}
+#endif
 DOVETAIL_CPU_INLINE void narrow(const float* in, bf16* out, int64_t n) {
   int64_t i = 0;
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
@@ -149,6 +187,13 @@ DOVETAIL_CPU_INLINE void narrow(const float* in, bf16* out, int64_t n) {
     vst1q_u16(&out[i].bits, vreinterpretq_u16_bf16(vcvtq_high_bf16_f32(low, vld1q_f32(in + i + 4))));
   }
 #endif
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    const __m256i both = _mm256_packus_epi32(rounded_to_bf16(in + i), rounded_to_bf16(in + i + 8));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_permute4x64_epi64(both, 0b11011000));
+  }
+#endif
+  for (; i + floats <= n; i += floats) store_floats<floats>(load_floats<floats>(in + i), out + i);
   for (; i < n; ++i) out[i] = narrow<bf16>(in[i]);
 }
 DOVETAIL_CPU_INLINE void widen(const f16* in, float* out, int64_t n) {

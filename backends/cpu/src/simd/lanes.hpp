@@ -41,7 +41,22 @@ DOVETAIL_CPU_INLINE V minus_abs(V x) { return from_bits(bits(x) | 0x80000000u); 
 DOVETAIL_CPU_INLINE V copysign(V magnitude, V sign) {
   return from_bits((bits(magnitude) & 0x7fffffffu) | (bits(sign) & 0x80000000u));
 }
+// y with the sign of x; y has that already or none.
+DOVETAIL_CPU_INLINE V with_sign(V y, V x) { return from_bits(bits(y) | (bits(x) & 0x80000000u)); }
 DOVETAIL_CPU_INLINE Mask is_nan(V x) { return x != x; }
+
+#if defined(__AVX2__)
+// a b + c, rounded once: where it matters which product is not rounded.
+DOVETAIL_CPU_INLINE V multiply_add(V a, V b, V c) {
+#if defined(__AVX512F__)
+  return V(_mm512_fmadd_ps(static_cast<__m512>(a), static_cast<__m512>(b), static_cast<__m512>(c)));
+#else
+  return V(_mm256_fmadd_ps(static_cast<__m256>(a), static_cast<__m256>(b), static_cast<__m256>(c)));
+#endif
+}
+// y; where a is tiny, erf a, which rounds once if it is subnormal.
+DOVETAIL_CPU_INLINE V erf_or_tiny(V a, V y) { return select(a < 0x1p-100f, multiply_add(a, 0.128379166f, a), y); }
+#endif
 
 // c[0] + c[1] x + c[2] x^2 + ...
 template <size_t k = 0, class X, size_t n, class C>
@@ -50,15 +65,6 @@ DOVETAIL_CPU_INLINE X polynomial(X x, const C (&c)[n]) {
   else return polynomial<k + 1>(x, c) * x + c[k];
 }
 
-// y * 2^n for |n| <= 250, rounded once if the result is subnormal.
-DOVETAIL_CPU_INLINE V scale(V y, V n) {
-#if defined(__AVX512F__)
-  return V(_mm512_scalef_ps(static_cast<__m512>(y), static_cast<__m512>(n)));
-#else
-  const I k = stdx::static_simd_cast<I>(n), half = k >> 1;
-  return y * from_bits((half + 127) << 23) * from_bits((k - half + 127) << 23);
-#endif
-}
 // NaN stays NaN; x86 has an instruction for it.
 DOVETAIL_CPU_INLINE V at_least(float low, V x) {
 #if defined(__AVX512F__)
@@ -69,11 +75,11 @@ DOVETAIL_CPU_INLINE V at_least(float low, V x) {
   return select(x < low, low, x);
 #endif
 }
-DOVETAIL_CPU_INLINE V at_most(float high, V x) {
+DOVETAIL_CPU_INLINE V at_most(V high, V x) {
 #if defined(__AVX512F__)
-  return V(_mm512_min_ps(_mm512_set1_ps(high), static_cast<__m512>(x)));
+  return V(_mm512_min_ps(static_cast<__m512>(high), static_cast<__m512>(x)));
 #elif defined(__AVX2__)
-  return V(_mm256_min_ps(_mm256_set1_ps(high), static_cast<__m256>(x)));
+  return V(_mm256_min_ps(static_cast<__m256>(high), static_cast<__m256>(x)));
 #else
   return select(x > high, high, x);
 #endif

@@ -4,23 +4,30 @@
 //
 // a * b + c is contracted if the level has FMA; the results are accurate either way. (stdx::fma calls the C
 // library without FMA.) The coefficients are minimax fits of our own, rounded to float. Processors with vectors of
-// 64 bytes look up 32 numbers in an instruction, hence table_math.hpp.
+// 64 bytes look up 32 numbers in an instruction, those of 32 bytes 8, hence table_math.hpp and table_math_avx2.hpp.
 #pragma once
 #if defined(__AVX512F__)
 #include "simd/table_math.hpp"
+#elif defined(__AVX2__)
+#include "simd/table_math_avx2.hpp"
 #else
 #include "simd/lanes.hpp"
 #endif
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::math {
-#if !defined(__AVX512F__)
+#if !defined(__AVX2__)
+// y * 2^n for |n| <= 250, rounded once if the result is subnormal.
+DOVETAIL_CPU_INLINE V scale(V y, V n) {
+  const I k = stdx::static_simd_cast<I>(n), half = k >> 1;
+  return y * from_bits((half + 127) << 23) * from_bits((k - half + 127) << 23);
+}
 // x - n ln 2, ln 2 in two parts; n times the first is exact.
 DOVETAIL_CPU_INLINE V without_power(V x, V n) { return (x - n * 0.693145752f) - n * 1.42860677e-6f; }
 DOVETAIL_CPU_INLINE V exp_near_0(V r) {
   static constexpr float c[] = {0.5f, 0.166666657f, 0.0416662805f, 0.00833350513f, 0.00139457465f, 0.000197886606f};
   return 1 + (r + r * r * polynomial(r, c));
 }
-// e^(x + rest) / 2^n: x in [-126, 126], |rest| small.
+// e^(x + rest) / 2^n: x in [-126, 0], |rest| small.
 DOVETAIL_CPU_INLINE V exp_scaled(V x, V rest, V& n) {
   n = stdx::nearbyint(x * 1.44269504f);
   return exp_near_0(without_power(x, n) + rest);
@@ -40,13 +47,13 @@ DOVETAIL_CPU_INLINE V exp_scaled(V x, V& n) {
   const V lost = (high - r) - n * 1.42860677e-6f, sum = 1 + r, half = 0.5f * r, square = half * r;
   return sum + (half * r + (square * r * polynomial(r, c) + ((r - (sum - 1)) + lost * sum)));
 }
-// e^x for x in [-104, 89], or NaN.
+// e^x for x <= 89, or NaN.
 DOVETAIL_CPU_INLINE V exp_finite(V x) {
   V n;
-  const V y = exp_scaled(x, n);
+  const V y = exp_scaled(at_least(-104, x), n);
   return scale(y, n);
 }
-DOVETAIL_CPU_INLINE V exp(V x) { return exp_finite(clamp_number(x, -104, 89)); }
+DOVETAIL_CPU_INLINE V exp(V x) { return exp_finite(at_most(89, x)); }
 
 DOVETAIL_CPU_INLINE V log(V x) {
   static constexpr float c[] = {0.333333135f,  -0.250000089f, 0.200021178f,  -0.166679874f, 0.142195642f,
@@ -65,12 +72,6 @@ DOVETAIL_CPU_INLINE V log(V x) {
   return select(is_nan(x) || x == infinity, x, result);
 }
 
-// 1 / (1 + e^-x), by e^-|x|: relative accuracy in both tails.
-DOVETAIL_CPU_INLINE V sigmoid(V x) {
-  const V e = exp_finite(at_least(-104, minus_abs(x)));
-  return select(x < 0, e, 1) / (1 + e);
-}
-
 DOVETAIL_CPU_INLINE V erf(V x) {
   // erf(a) / a - 1 in v = a^2 - 1/4, where less is lost than in a^2
   static constexpr float near[] = {0.0409997553f,  -0.32443434f,     0.094520472f,   -0.0221412051f,
@@ -84,6 +85,15 @@ DOVETAIL_CPU_INLINE V erf(V x) {
   const V outside = 1 - tail * from_bits((stdx::static_simd_cast<I>(n) + (127 - 2)) << 23);
   const V inside = a + a * polynomial(a * a - 0.25f, near);
   return select(is_nan(x), x, copysign(select(a < 0.86f, inside, outside), x));
+}
+
+#endif
+
+#if !defined(__AVX512F__)
+// 1 / (1 + e^-x), by e^-|x|: relative accuracy in both tails.
+DOVETAIL_CPU_INLINE V sigmoid(V x) {
+  const V e = exp_finite(minus_abs(x));
+  return select(x < 0, e, 1) / (1 + e);
 }
 
 // Phi(-q) e^(q^2/2) for q in [0, 15.5].
@@ -119,8 +129,13 @@ struct NormalTail {
 DOVETAIL_CPU_INLINE NormalTail normal_tail(V x) {
   NormalTail t;
   t.q = stdx::min(abs(x), V(14.9f));
+#if defined(__AVX2__)
+  const V square = t.q * t.q, lost = multiply_add(t.q, t.q, -square);
+  t.e = exp_scaled(-0.5f * square, -0.5f * lost, t.n);
+#else
   const V upper = from_bits(bits(t.q) & 0xfffff000u);  // its square is exact
   t.e = exp_scaled(-0.5f * upper * upper, -0.5f * (t.q - upper) * (t.q + upper), t.n);
+#endif
   t.h = normal_tail_factor(t.q);
   return t;
 }
@@ -132,12 +147,11 @@ DOVETAIL_CPU_INLINE V gelu_by_tail(V x) {
   return select(x < 0, -tail, x - tail);  // NaN stays NaN
 }
 DOVETAIL_CPU_INLINE V gelu(V x) {
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
   const Mask near = abs(x) < normal_limit;
-  V y = gelu_near(x);
-  if (!stdx::all_of(near)) [[unlikely]]
-    y = select(near, y, gelu_by_tail(x));
-  return y;
+  if (stdx::all_of(near)) [[likely]]
+    return gelu_near(x);
+  return select(near, gelu_near(x), gelu_by_tail(x));
 #else
   return gelu_by_tail(x);
 #endif

@@ -1,5 +1,5 @@
-// Elementwise rows of vector functions. F::operator() takes and returns a vector; it is compiled once and
-// also serves the last, partial vector of an array.
+// Elementwise rows of vector functions. F::operator() takes and returns a vector. Loops are over whole vectors, so
+// that constants stay in registers; the last, partial vector of an array is one more call, on a copy.
 #pragma once
 #include "simd/each.hpp"
 #include "simd/elementwise.hpp"
@@ -9,13 +9,23 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA::math {
 // One vector of floats, in a register.
 typedef float Floats __attribute__((vector_size(sizeof(V))));
 
-// X is the vector type in which F computes: V, or Wide, which computes in double. An F with `at_once` also takes so
-// many vectors.
-template <class F, class X>
-void vector_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
+// `loop` over n numbers, of which the last n % unit are padded.
+template <auto loop, int64_t unit, class T>
+DOVETAIL_CPU_INLINE void padded(const T* x, T* y, int64_t n) {
+  const int64_t rest = n % unit, whole = n - rest;
+  if (whole) loop(x, y, whole);
+  if (!rest) return;
+  alignas(64) T part[unit] = {};
+  std::memcpy(part, x + whole, size_t(rest) * sizeof(T));
+  loop(part, part, unit);
+  std::memcpy(y + whole, part, size_t(rest) * sizeof(T));
+}
+
+// T in memory; X is the vector type in which F computes: V, or D, which computes floats, too, in double. An F with
+// `at_once` also takes so many vectors.
+template <class F, class X, class T>
+[[gnu::noinline]] void whole_vectors(const T* x, T* y, int64_t n) {
   constexpr int64_t w = X::size();
-  const float* x = static_cast<const float*>(in[0]);
-  float* y = static_cast<float*>(out);
   int64_t i = 0;
   if constexpr (requires { F::at_once; }) {
     constexpr auto each = std::make_integer_sequence<int, F::at_once>();
@@ -29,30 +39,31 @@ void vector_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
                         each);
     }
   }
-  alignas(64) float part[w] = {};
-  for (; i < n; i += w) {
-    const bool partial = n - i < w;
-    if (partial) std::memcpy(part, x + i, size_t(n - i) * sizeof(float));
-    X v;
-    v.copy_from(partial ? part : x + i, stdx::element_aligned);
-    v = F()(v);
-    v.copy_to(partial ? part : y + i, stdx::element_aligned);
-    if (partial) std::memcpy(y + i, part, size_t(n - i) * sizeof(float));
+  for (; i < n; i += w) F()(X(x + i, stdx::element_aligned)).copy_to(y + i, stdx::element_aligned);
+}
+template <class F, class X, class T = float>
+void vector_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
+  padded<whole_vectors<F, X, T>, X::size()>(static_cast<const T*>(in[0]), static_cast<T*>(out), n);
+}
+
+// The same on fp16 and bf16 in memory, converted in registers.
+template <class F>
+[[gnu::noinline]] void whole_vectors_of_halves(const f16* x, f16* y, int64_t n) {
+  for (int64_t i = 0; i < n; i += width)
+    store_floats<width>(bits<Floats>(F()(from_bits(load_floats<width>(x + i)))), y + i);
+}
+template <class F>
+[[gnu::noinline]] void whole_vectors_of_halves(const bf16* x, bf16* y, int64_t n) {
+  for (int64_t i = 0; i < n; i += 2 * width) {
+    const Bf16Pairs<width> pairs(x + i);
+    Bf16Pairs<width>::store(bits<Floats>(F()(from_bits(pairs.even))), bits<Floats>(F()(from_bits(pairs.odd))),
+                            y + i);
   }
 }
-// The same on fp16 and bf16 in memory, converted in registers.
 template <class F, class H>
 void vector_stored_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
-  const H* x = static_cast<const H*>(in[0]);
-  H* y = static_cast<H*>(out);
-  H part[width] = {};
-  for (int64_t i = 0; i < n; i += width) {
-    const bool partial = n - i < width;
-    if (partial) std::memcpy(part, x + i, size_t(n - i) * sizeof(H));
-    const auto floats = load_floats<width>(partial ? part : x + i);
-    store_floats<width>(bits<Floats>(F()(from_bits(floats))), partial ? part : y + i);
-    if (partial) std::memcpy(y + i, part, size_t(n - i) * sizeof(H));
-  }
+  constexpr void (*loop)(const H*, H*, int64_t) = whole_vectors_of_halves<F>;
+  padded<loop, 2 * width>(static_cast<const H*>(in[0]), static_cast<H*>(out), n);
 }
 template <class F, class X, Half half>
 constexpr Loop stored_loop() {
@@ -61,26 +72,29 @@ constexpr Loop stored_loop() {
 }
 
 template <class F, class X>
+[[gnu::noinline]] void whole_vectors2(const float* a, const float* b, const int64_t* step, float* y, int64_t n) {
+  constexpr int64_t w = X::size();
+  const int64_t a_step = step[0], b_step = step[1];
+  const X one_a = *a, one_b = *b;
+  for (int64_t i = 0; i < n; i += w) {
+    const X u = a_step ? X(a + i, stdx::element_aligned) : one_a;
+    const X v = b_step ? X(b + i, stdx::element_aligned) : one_b;
+    F()(u, v).copy_to(y + i, stdx::element_aligned);
+  }
+}
+template <class F, class X>
 void vector_loop2(const void* const* in, const int64_t* step, void* out, int64_t n) {
   constexpr int64_t w = X::size();
   const float *a = static_cast<const float*>(in[0]), *b = static_cast<const float*>(in[1]);
-  float* y = static_cast<float*>(out);
-  alignas(64) float part_a[w] = {}, part_b[w] = {}, part[w];
-  if (!step[0])
-    for (float& value : part_a) value = *a;
-  if (!step[1])
-    for (float& value : part_b) value = *b;
-  for (int64_t i = 0; i < n; i += w) {
-    const bool partial = n - i < w;
-    if (partial && step[0]) std::memcpy(part_a, a + i, size_t(n - i) * sizeof(float));
-    if (partial && step[1]) std::memcpy(part_b, b + i, size_t(n - i) * sizeof(float));
-    X u, v;
-    u.copy_from(partial || !step[0] ? part_a : a + i, stdx::element_aligned);
-    v.copy_from(partial || !step[1] ? part_b : b + i, stdx::element_aligned);
-    u = F()(u, v);
-    u.copy_to(partial ? part : y + i, stdx::element_aligned);
-    if (partial) std::memcpy(y + i, part, size_t(n - i) * sizeof(float));
-  }
+  float* const y = static_cast<float*>(out);
+  const int64_t rest = n % w, whole = n - rest;
+  if (whole) whole_vectors2<F, X>(a, b, step, y, whole);
+  if (!rest) return;
+  alignas(64) float parts[2][w] = {};
+  std::memcpy(parts[0], a + step[0] * whole, size_t(step[0] ? rest : 1) * sizeof(float));
+  std::memcpy(parts[1], b + step[1] * whole, size_t(step[1] ? rest : 1) * sizeof(float));
+  whole_vectors2<F, X>(parts[0], parts[1], step, parts[0], w);
+  std::memcpy(y + whole, parts[0], size_t(rest) * sizeof(float));
 }
 
 template <class F, class X, class... Given>

@@ -24,7 +24,41 @@ template <class T>
 DOVETAIL_CPU_INLINE V<T> load(const T* x) {
   return V<T>(x, stdx::element_aligned);
 }
-// The first n < width elements, padded with `fill`.
+// load_part: the first n < width elements, padded with `fill`; store_part: its way back.
+#if defined(__AVX512F__)
+DOVETAIL_CPU_INLINE V<float> load_part(const float* x, int64_t n, float fill) {
+  return V<float>(_mm512_mask_loadu_ps(_mm512_set1_ps(fill), __mmask16((1u << n) - 1), x));
+}
+DOVETAIL_CPU_INLINE V<double> load_part(const double* x, int64_t n, double fill) {
+  return V<double>(_mm512_mask_loadu_pd(_mm512_set1_pd(fill), __mmask8((1u << n) - 1), x));
+}
+DOVETAIL_CPU_INLINE void store_part(V<float> v, float* x, int64_t n) {
+  _mm512_mask_storeu_ps(x, __mmask16((1u << n) - 1), static_cast<__m512>(v));
+}
+DOVETAIL_CPU_INLINE void store_part(V<double> v, double* x, int64_t n) {
+  _mm512_mask_storeu_pd(x, __mmask8((1u << n) - 1), static_cast<__m512d>(v));
+}
+#elif defined(__AVX2__)
+// All bits of the first `bytes` bytes.
+DOVETAIL_CPU_INLINE __m256i first_bytes(int64_t bytes) {
+  static constexpr int64_t window[] = {-1, -1, -1, -1, 0, 0, 0, 0};
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(reinterpret_cast<const char*>(window + 4) - bytes));
+}
+DOVETAIL_CPU_INLINE V<float> load_part(const float* x, int64_t n, float fill) {
+  const __m256i mask = first_bytes(4 * n);
+  return V<float>(_mm256_blendv_ps(_mm256_set1_ps(fill), _mm256_maskload_ps(x, mask), _mm256_castsi256_ps(mask)));
+}
+DOVETAIL_CPU_INLINE V<double> load_part(const double* x, int64_t n, double fill) {
+  const __m256i mask = first_bytes(8 * n);
+  return V<double>(_mm256_blendv_pd(_mm256_set1_pd(fill), _mm256_maskload_pd(x, mask), _mm256_castsi256_pd(mask)));
+}
+DOVETAIL_CPU_INLINE void store_part(V<float> v, float* x, int64_t n) {
+  _mm256_maskstore_ps(x, first_bytes(4 * n), static_cast<__m256>(v));
+}
+DOVETAIL_CPU_INLINE void store_part(V<double> v, double* x, int64_t n) {
+  _mm256_maskstore_pd(x, first_bytes(8 * n), static_cast<__m256d>(v));
+}
+#else
 template <class T>
 DOVETAIL_CPU_INLINE V<T> load_part(const T* x, int64_t n, T fill) {
   T lane[width<T>];
@@ -38,6 +72,7 @@ DOVETAIL_CPU_INLINE void store_part(V<T> v, T* x, int64_t n) {
   v.copy_to(lane, stdx::element_aligned);
   for (int64_t i = 0; i < n; ++i) x[i] = lane[i];
 }
+#endif
 
 // A vector of x from i on, of which `count` elements are there, and its way back.
 template <class T>
@@ -49,6 +84,27 @@ DOVETAIL_CPU_INLINE void put(V<T> v, T* x, int64_t i, int64_t count) {
   if (count == width<T>) v.copy_to(x + i, stdx::element_aligned);
   else store_part(v, x + i, count);
 }
+
+// x / divisor by Newton's method, whose remainder rounds as a division does and takes a quarter of its time.
+template <class T>
+struct Divisor {
+  V<T> by, inverse;
+
+  // Whether quotients that are not much larger than 1 are as those of a division: their remainders are exact.
+  static bool suits(T divisor) {
+#if defined(__FMA__) || defined(__aarch64__)
+    return divisor > T(0x1p-60) && divisor < T(0x1p60);
+#else
+    return divisor != divisor;
+#endif
+  }
+
+  DOVETAIL_CPU_INLINE explicit Divisor(T divisor) : by(divisor), inverse(1 / divisor) {}
+  DOVETAIL_CPU_INLINE V<T> divide(V<T> x) const {
+    const V<T> quotient = x * inverse;
+    return quotient + (x - quotient * by) * inverse;
+  }
+};
 
 // Results that round to 0, such as those of hidden scores, are not computed: processors take a hundred cycles to
 // round a number below the normal ones.
@@ -80,10 +136,13 @@ DOVETAIL_CPU_INLINE T sum_of(const T* x, int64_t n, T fill, F f) {
       for (int c = 0; c < 4; ++c) sum[c] += f(load(x + i + (k + c) * W), i + (k + c) * W, W);
     pairs.add((sum[0] + sum[1]) + (sum[2] + sum[3]));
   }
-  V<T> rest[2] = {};
-  for (int c = 0; i + W <= n; i += W, c ^= 1) rest[c] += f(load(x + i), i, W);
-  if (i < n) rest[0] += f(load_part(x + i, n - i, fill), i, n - i);
-  return horizontal_sum(pairs.total() + (rest[0] + rest[1]));
+  V<T> next = 0, other = 0;  // in turns
+  for (; i + W <= n; i += W) {
+    const V<T> sum = next + f(load(x + i), i, W);
+    next = other, other = sum;
+  }
+  if (i < n) next += f(load_part(x + i, n - i, fill), i, n - i);
+  return horizontal_sum(pairs.total() + (next + other));
 }
 
 template <class T>

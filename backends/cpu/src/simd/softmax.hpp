@@ -6,15 +6,13 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA::rows {
 // The largest terms are exactly 1. They are counted, and the rest is summed separately, which preserves its
 // digits.
 
-// y / divisor by Newton's method, whose remainder rounds as a division does and takes a quarter of its time. The
-// divisor is finite and at least 1.
+// `divisor` is finite and at least 1.
 template <class T>
 DOVETAIL_CPU_INLINE void divide_row(T* y, int64_t n, T divisor) {
-  const V<T> by = divisor, inverse = 1 / divisor;
+  const Divisor<T> by(divisor);
   for (int64_t i = 0; i < n; i += width<T>) {
     const int64_t count = n - i < width<T> ? n - i : width<T>;
-    const V<T> x = part(y, i, count), quotient = x * inverse;
-    put(quotient + (x - quotient * by) * inverse, y, i, count);
+    put(by.divide(part(y, i, count)), y, i, count);
   }
 }
 

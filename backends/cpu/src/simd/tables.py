@@ -1,8 +1,8 @@
-"""Writes tables.hpp: polynomials by interval, for table_math.hpp. Needs mpmath; run it after a change here.
+"""Writes tables.hpp: polynomials by interval, for table_math*.hpp. Needs mpmath; run it after a change here.
 
-A table has 32 columns, of an interval each. Its rows are the coefficients of the interpolation at Chebyshev's
-nodes, in powers of the distance from the interval's middle; of the leading ones a second row has what rounding to
-float took.
+A table has a column for each interval: 32, or 8 for AVX2. Its rows are the coefficients of the interpolation at
+Chebyshev's nodes, in powers of the distance from the interval's middle; of the leading ones a second row has what
+rounding to float took.
 """
 
 from __future__ import annotations
@@ -116,6 +116,51 @@ TABLES = {
 }
 
 
+# ---- of 8 columns -----------------------------------------------------------------------------------------------
+EIGHTHS = [mpf(2) ** (mpf(i) / 8) for i in range(8)]
+
+
+def bits(x: float) -> int:
+    return struct.unpack("I", struct.pack("f", float(x)))[0]
+
+
+def fraction_bits(i: int) -> int:
+    """Of 2^(i / 8), less i / 8 in the exponent, and 102: added to n 2^23, n a multiple of 1/8, they make 2^n."""
+    return (bits(EIGHTHS[i]) - (127 << 23) - (i << 20) + (102 << 23)) % 2**32
+
+
+# Where the intervals of the logarithm begin, in the bits of a float; each is 2^20 bits, the fifth is about 1.
+FIRST_LOGARITHM = bits(1) - 5 * 2**20 + 2**20 // 3
+
+
+def short_logarithm(i: int) -> Column:
+    low, high = (mpf(struct.unpack("f", struct.pack("I", FIRST_LOGARITHM + (i + k) * 2**20))[0]) for k in (0, 1))
+    steps = 16 if i < 4 else 32  # of so few bits that the product with m, less 1, is exact
+    about = mp.floor(2 * steps / (low + high))
+    factor = min(((about + k) / steps for k in (0, 1)), key=lambda f: max(high * f - 1, 1 - low * f))
+    value = -mp.log(factor)
+    high = float(mp.nint(value * 2**16) / 2**16)
+    return [float(factor), high, rounded(value - mpf(high))]
+
+
+ERF_WIDTH, NORMAL_WIDTH = 17 / 32, 5 / 8
+
+
+SHORT_TABLES = {
+    "eight_logarithms": (
+        "of m in [0.708, 1.417): a factor f near 1 / m; -log f, in two parts",
+        [short_logarithm(i) for i in range(8)],
+    ),
+    "eight_erf_by_x": (
+        "erf(x) / x about i erf_width, from i = 2 on erf(x): the first coefficient in two parts",
+        [column(mp.erf if i > 1 else erf_by_x, i * mpf(ERF_WIDTH), mpf(ERF_WIDTH) / 2, 7, 1) for i in range(8)],
+    ),
+    "eight_normal": (
+        "Phi(-q) about i normal_width",
+        [column(lambda q: normal(-q), i * mpf(NORMAL_WIDTH), mpf(NORMAL_WIDTH) / 2, 9, 0) for i in range(8)],
+    ),
+}
+
 DOUBLES = {
     "log2_factors": ("of m in [1, 2): a factor near 1 / m", [log2_factor(i) for i in range(16)]),
     "log2_parts": ("-log2 of the factor", [float(-mp.log(log2_factor(i), 2)) for i in range(16)]),
@@ -128,14 +173,28 @@ def literal(x: float) -> str:
     return text + ("f" if set(text) & set(".e") else ".0f")
 
 
+def eighths() -> list[str]:
+    words = ", ".join(f"{fraction_bits(i):#010x}" for i in range(8))
+    rest = ", ".join(literal(rounded(x / mpf(rounded(x)) - 1)) for x in EIGHTHS)
+    return [
+        "// The bits of 2^(i / 8) less i / 8 of the exponent, which is 102; what rounding took, relative to it.",
+        f"inline constexpr uint32_t eighth_powers[8] = {{{words}}};",
+        f"inline constexpr float eighth_powers_rest[8] = {{{rest}}};",
+        f"constexpr uint32_t first_logarithm = {FIRST_LOGARITHM:#x};  // the bits where the intervals begin",
+        f"constexpr float erf_width = {literal(ERF_WIDTH)}, normal_width = {literal(NORMAL_WIDTH)};",
+    ]
+
+
 def main() -> None:
     lines = [HEAD]
-    for name, (comment, columns) in TABLES.items():
-        lines += [f"// {comment}", f"inline constexpr float {name}[{len(columns[0])}][32] = {{"]
+    for name, (comment, columns) in (TABLES | SHORT_TABLES).items():
+        lines += [f"// {comment}", f"inline constexpr float {name}[{len(columns[0])}][{len(columns)}] = {{"]
         for row in zip(*columns, strict=True):
             numbers = [literal(x) for x in row]
-            lines += ["    {" + ",\n     ".join(", ".join(numbers[i : i + 8]) for i in range(0, 32, 8)) + "},"]
+            rows = [", ".join(numbers[i : i + 8]) for i in range(0, len(numbers), 8)]
+            lines += ["    {" + ",\n     ".join(rows) + "},"]
         lines += ["};"]
+    lines += eighths()
     for name, (comment, numbers) in DOUBLES.items():
         rows = [", ".join(repr(x) for x in numbers[i : i + 4]) for i in range(0, 16, 4)]
         lines += [f"// {comment}", f"inline constexpr double {name}[16] = {{", "    " + ",\n    ".join(rows), "};"]
