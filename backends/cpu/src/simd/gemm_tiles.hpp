@@ -121,16 +121,22 @@ template <class T, int Rows, int Columns, class B>
         for (int j = 0; j < Columns; ++j) sum[r][j] += x * row[j];
       }
     }
+    const T* const bias = k == run ? c.bias : nullptr;
+    const T* const bias_of_rows = k == run ? c.bias_of_rows : nullptr;
+    const bool plain = !add && !bias && !bias_of_rows;
+    T* at = to;  // for the addresses of all rows there are no registers
 #pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r)
+    for (int r = 0; r < Rows; ++r, at += to_row) {
+      __asm__("" : "+r"(at));
 #pragma GCC unroll 8
-      for (int j = 0; j < Columns; ++j) {
-        T* const at = to + r * to_row + j * W;
-        if (add) sum[r][j] += V<T>(at, stdx::element_aligned);
-        if (c.bias && k == run) sum[r][j] += V<T>(c.bias + j * W, stdx::element_aligned);
-        if (c.bias_of_rows && k == run) sum[r][j] += V<T>(c.bias_of_rows[r]);
-        sum[r][j].copy_to(at, stdx::element_aligned);
+      for (int j = 0; !plain && j < Columns; ++j) {
+        if (add) sum[r][j] += V<T>(at + j * W, stdx::element_aligned);
+        if (bias) sum[r][j] += V<T>(bias + j * W, stdx::element_aligned);
+        if (bias_of_rows) sum[r][j] += V<T>(bias_of_rows[r]);
       }
+#pragma GCC unroll 8
+      for (int j = 0; j < Columns; ++j) sum[r][j].copy_to(at + j * W, stdx::element_aligned);
+    }
     add = true;
     k -= run;
   } while (k);
