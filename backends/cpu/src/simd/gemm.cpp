@@ -213,7 +213,7 @@ class Job {
           for (int64_t j = 0; j < n; j += P) {
             const T* const panel = p_.panels + j * p_.k + q * P;
             multiply_streamed(m, least<int64_t>(P, n - j), k, a, panel, j + P < n ? panel + p_.k * P : panel,
-                              c.from(i, j));
+                              j == 0, c.from(i, j));
           }
           continue;
         }
@@ -221,11 +221,14 @@ class Job {
         multiply_blocks<T>(m, n, k, a, Panels<T>{p_.b + q * p_.b_row, P, p_.b_row}, c.from(i, 0), length_);
     }
   }
-  // Panels of weights come from memory: each block of rows brings some lines of the next panel.
+  // Panels of weights come from memory: each block of rows brings some lines of the next panel. Those that read the
+  // first one bring the next block instead, if its rows follow each other.
   void multiply_streamed(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const T* panel, const T* next,
-                         const Target<T>& c) {
-    const int64_t blocks = (m + rows_ - 1) / rows_, bytes = (P * int64_t(sizeof(T)) + blocks - 1) / blocks;
-    const char* soon = reinterpret_cast<const char*>(next);
+                         bool first, const Target<T>& c) {
+    const int64_t blocks = (m + rows_ - 1) / rows_;
+    const bool brings_a = first && blocks > 4 && a.column == 1 && a.row == k;
+    const int64_t bytes = brings_a ? rows_ * int64_t(sizeof(T)) : (P * int64_t(sizeof(T)) + blocks - 1) / blocks;
+    const char* soon = reinterpret_cast<const char*>(brings_a ? a.data + a.block : next);
     const Tile<T, Streamed<T>>* const tiles =
         n > width<T> ? tiles_of<T, Streamed<T>, 2> : tiles_of<T, Streamed<T>, 1>;
     for (int64_t i = 0, at = 0; i < m; i += rows_, at += a.block, soon += k * bytes)
