@@ -68,7 +68,7 @@ Cut cut(const Batched& p, int64_t row_step, int64_t column_step) {
   const auto count = [&] { return p.matrices * (divide_up(p.m, c.rows) * divide_up(p.n, c.columns)); };
   // The bounds keep a tile's scratch memory small; for few rows, what is read at once is long.
   const int64_t most_columns = p.m <= 4 ? 4096 : 1024;
-  while (count() < wanted || c.rows > 512 || c.columns > most_columns) {
+  while (count() < wanted || c.rows > 1024 || c.columns > most_columns) {
     const bool by_rows = c.rows > c.columns || (c.columns <= column_step && c.rows > row_step);
     int64_t& side = by_rows ? c.rows : c.columns;
     const int64_t step = by_rows ? row_step : column_step, total = by_rows ? p.m : p.n;

@@ -173,7 +173,7 @@ class Convolver {
         const auto sum = b.rows < 4 ? sum_all_taps<1, T> : b.rows < 8 ? sum_all_taps<4, T> : sum_all_taps<8, T>;
         return sum(b, copies_, row, offset_, t_.weight + output * c_.taps, c_.taps, bias, y, c_.w.out), true;
       }
-    const bool by_rows = b.columns % P == 0 && b.outputs > 2;
+    const bool by_rows = b.columns % W == 0 && b.outputs > 2;
     const bool in_y = !converts && (b.rows == 1 || row == c_.w.out || by_rows);
     Sums to{reinterpret_cast<T*>(y), c_.pixels, nullptr, in_y && by_rows};
     if (!in_y) {

@@ -1,0 +1,228 @@
+// The register tiles of a product, and the loops over them. For the sources of each kind of b.
+#pragma once
+#include "simd/gemm.hpp"
+
+namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm {
+namespace {
+template <class T>
+DOVETAIL_CPU_INLINE constexpr T least(T a, T b) {
+  return a < b ? a : b;
+}
+
+// Sums over k are made of runs, of `longest_run` products at most, which have sums of their own: rounding errors
+// then grow with the number of runs. A run of a panel of b fits in the first cache. All ways to compute a product
+// have the same runs, and so the same bits.
+template <class T>
+inline constexpr int64_t longest_run = sizeof(V<T>) == 64 ? 192 : 256;
+template <class T>
+DOVETAIL_CPU_INLINE int64_t run_length(int64_t k) {
+  const int64_t runs = (k + longest_run<T> - 1) / longest_run<T>;
+  return runs ? (k + runs - 1) / runs : 1;
+}
+
+template <int Rows, int Columns, class T>
+DOVETAIL_CPU_INLINE void copy_rows(int64_t columns, const T* from, int64_t from_row, T* to, int64_t to_row) {
+  constexpr int W = width<T>;
+  if (columns == Columns * W) {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+      for (int j = 0; j < Columns; ++j)
+        V<T>(from + r * from_row + j * W, stdx::element_aligned)
+            .copy_to(to + r * to_row + j * W, stdx::element_aligned);
+  } else {
+    for (int r = 0; r < Rows; ++r) std::memcpy(to + r * to_row, from + r * from_row, size_t(columns) * sizeof(T));
+  }
+}
+
+// The rows of a panel of b, one after the other.
+template <class T>
+struct Stepped {
+  const T* at;
+  int64_t step;
+  DOVETAIL_CPU_INLINE const T* next() {
+    const T* const row = at;
+    at += step;
+    return row;
+  }
+};
+// And with each a line of what is read next is brought into the caches.
+template <class T>
+struct Streamed {
+  const T* at;
+  int64_t step;
+  const char* soon;
+  int64_t bytes;
+  DOVETAIL_CPU_INLINE const T* next() {
+    const T* const row = at;
+    at += step;
+    __builtin_prefetch(soon);
+    soon += bytes;
+    return row;
+  }
+};
+template <class T>
+struct Listed {
+  const T* data;
+  const int64_t* offset;
+  DOVETAIL_CPU_INLINE const T* next() { return data + *offset++; }
+};
+
+// Where a product is stored.
+template <class T>
+struct Target {
+  T* at;
+  int64_t row;
+  bool add;                 // to what is there
+  const T* bias = nullptr;  // of the columns, in whole panels; the last term of the sums
+  const T* bias_of_rows = nullptr;
+
+  Target from(int64_t i, int64_t j) const {
+    return {at + i * row + j, row, add, bias ? bias + j : nullptr, bias_of_rows ? bias_of_rows + i : nullptr};
+  }
+};
+
+// Rows x Columns vectors of c in registers. They go through a buffer if only some of the columns are stored,
+// or if the rows of c map to the same cache lines.
+template <class T, int Rows, int Columns, class B>
+[[gnu::noinline]] void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, B b, const Target<T>& c,
+                            int64_t columns, int64_t length) {
+  constexpr int W = width<T>;
+  T buffer[Rows][Columns * W];
+  const bool in_place = columns == Columns * W && (k <= length || c.row * int64_t(sizeof(T)) % 1024);
+  if (!in_place) {
+    std::memset(buffer, 0, sizeof buffer);
+    if (c.add) copy_rows<Rows, Columns>(columns, c.at, c.row, &buffer[0][0], Columns * W);
+  }
+  T* const to = in_place ? c.at : &buffer[0][0];
+  const int64_t to_row = in_place ? c.row : Columns * W;
+  bool add = c.add || !in_place;
+  if (in_place && c.add)  // read last
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+      for (int j = 0; j < Columns; ++j) __builtin_prefetch(to + r * to_row + j * W, 1);
+  do {
+    V<T> sum[Rows][Columns] = {};
+    const int64_t run = least(k, length);
+    for (int64_t p = 0; p < run; ++p, a += a_column) {
+      const T* const from = b.next();
+      V<T> row[Columns];
+#pragma GCC unroll 8
+      for (int j = 0; j < Columns; ++j) row[j].copy_from(from + j * W, stdx::element_aligned);
+      const T* four = a;  // rows: for 14 addresses, or distances, there are no registers
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) {
+        if (r && r % 4 == 0) {
+          four += 4 * a_row;
+          __asm__("" : "+r"(four));
+        }
+        const V<T> x = four[r % 4 * a_row];
+#pragma GCC unroll 8
+        for (int j = 0; j < Columns; ++j) sum[r][j] += x * row[j];
+      }
+    }
+    const T* const bias = k == run ? c.bias : nullptr;
+    const T* const bias_of_rows = k == run ? c.bias_of_rows : nullptr;
+    const bool plain = !add && !bias && !bias_of_rows;
+    T* at = to;  // for the addresses of all rows there are no registers
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r, at += to_row) {
+      __asm__("" : "+r"(at));
+#pragma GCC unroll 8
+      for (int j = 0; !plain && j < Columns; ++j) {
+        if (add) sum[r][j] += V<T>(at + j * W, stdx::element_aligned);
+        if (bias) sum[r][j] += V<T>(bias + j * W, stdx::element_aligned);
+        if (bias_of_rows) sum[r][j] += V<T>(bias_of_rows[r]);
+      }
+#pragma GCC unroll 8
+      for (int j = 0; j < Columns; ++j) sum[r][j].copy_to(at + j * W, stdx::element_aligned);
+    }
+    add = true;
+    k -= run;
+  } while (k);
+  if (!in_place) copy_rows<Rows, Columns>(columns, &buffer[0][0], Columns * W, c.at, c.row);
+}
+
+template <class T, class B>
+using Tile = void (*)(int64_t, const T*, int64_t, int64_t, B, const Target<T>&, int64_t, int64_t);
+template <class T, class B, int Columns>
+inline constexpr Tile<T, B> tiles_of[14] = {
+    tile<T, 1, Columns, B>,
+    tile<T, 2, Columns, B>,
+    tile<T, 3, Columns, B>,
+    tile<T, 4, Columns, B>,
+    tile<T, 5, Columns, B>,
+    tile<T, 6, Columns, B>,
+    tile<T, least(tile_rows<T>, 7), Columns, B>,
+    tile<T, least(tile_rows<T>, 8), Columns, B>,
+    tile<T, least(tile_rows<T>, 9), Columns, B>,
+    tile<T, least(tile_rows<T>, 10), Columns, B>,
+    tile<T, least(tile_rows<T>, 11), Columns, B>,
+    tile<T, least(tile_rows<T>, 12), Columns, B>,
+    tile<T, least(tile_rows<T>, 13), Columns, B>,
+    tile<T, least(tile_rows<T>, 14), Columns, B>,
+};
+
+// Rows of equal blocks, none smaller than needed: 16 rows are 8 + 8, not 14 + 2.
+template <class T>
+DOVETAIL_CPU_INLINE int64_t block_rows(int64_t m) {
+  const int64_t blocks = (m + tile_rows<T> - 1) / tile_rows<T>;
+  return (m + blocks - 1) / blocks;
+}
+
+// A in the order in which `multiply` reads it: blocks of `rows` rows, `block` apart.
+template <class T>
+struct Blocks {
+  const T* data;
+  int64_t rows, block, row, column;
+};
+
+// The rows of the panel at column j.
+template <class T>
+DOVETAIL_CPU_INLINE Stepped<T> rows_of(const Panels<T>& b, int64_t j) {
+  return {b.data + j / panel<T> * b.stride, b.row};
+}
+template <class T>
+DOVETAIL_CPU_INLINE Listed<T> rows_of(const Shifted<T>& b, int64_t j) {
+  return {b.data + j, b.offset};
+}
+// Whether more columns than a panel's lie side by side.
+template <class T>
+DOVETAIL_CPU_INLINE bool is_wide(const Panels<T>& b) {
+  return b.stride == panel<T>;
+}
+template <class T>
+DOVETAIL_CPU_INLINE bool is_wide(const Shifted<T>&) {
+  return true;
+}
+
+// One or two rows: tiles of more columns, for as many sums as a processor adds to at a time. The first of the
+// columns that remain.
+template <int Rows, int Columns, class T, class B>
+int64_t multiply_wide(int64_t j, int64_t n, int64_t k, const Blocks<T>& a, const B& b, const Target<T>& c,
+                      int64_t length) {
+  for (constexpr int64_t step = Columns * width<T>; j + step <= n; j += step)
+    tile<T, Rows, Columns>(k, a.data, a.row, a.column, rows_of(b, j), c.from(0, j), step, length);
+  return j;
+}
+
+template <class T, class B>
+void multiply_blocks(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const B& b, const Target<T>& c,
+                     int64_t length) {
+  using Rows = decltype(rows_of(b, 0));
+  constexpr int P = panel<T>, Wide = sizeof(V<T>) == 64 ? 8 : 4;
+  int64_t j = 0;
+  if (m == 1 && is_wide(b)) j = multiply_wide<1, Wide>(0, n, k, a, b, c, length);
+  if (m == 2 && is_wide(b)) j = multiply_wide<2, Wide == 8 ? 6 : 4>(0, n, k, a, b, c, length);
+  if (m <= 2 && is_wide(b))
+    j = m == 1 ? multiply_wide<1, 4>(j, n, k, a, b, c, length) : multiply_wide<2, 4>(j, n, k, a, b, c, length);
+  for (; j < n; j += P) {
+    const int64_t columns = least<int64_t>(P, n - j);
+    const Tile<T, Rows>* const tiles = columns > width<T> ? tiles_of<T, Rows, 2> : tiles_of<T, Rows, 1>;
+    for (int64_t i = 0, block = 0; i < m; i += a.rows, ++block)
+      tiles[least(a.rows, m - i) - 1](k, a.data + block * a.block, a.row, a.column, rows_of(b, j), c.from(i, j),
+                                      columns, length);
+  }
+}
+}  // namespace
+}  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm
