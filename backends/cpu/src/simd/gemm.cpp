@@ -248,7 +248,7 @@ class Job {
       for (int64_t j = 0, row = 0; j < n; j += P, ++row) {
         const int64_t columns = least<int64_t>(P, n - j);
         const Target<T> to = c.from(i, j);
-        for (int64_t r = 0; j + P < n && r < m; ++r)
+        for (int64_t r = 0; c.add && j + P < n && r < m; ++r)
           __builtin_prefetch(to.at + r * to.row + P, 1), __builtin_prefetch(to.at + r * to.row + P + width<T>, 1);
         Rows rows;
         rows.at = b_ + j * k, rows.step = P;

@@ -97,10 +97,13 @@ template <class T, int Rows, int Columns, class B>
   T* const to = in_place ? c.at : &buffer[0][0];
   const int64_t to_row = in_place ? c.row : Columns * W;
   bool add = c.add || !in_place;
-  if (in_place && c.add)  // read last
-    for (int r = 0; r < Rows; ++r)
+  if (k > 96) {  // its lines arrive while the sums are made
+    const T* at = c.at;
+#pragma GCC unroll 1
+    for (int r = 0; r < Rows; ++r, at += c.row)
 #pragma GCC unroll 8
-      for (int j = 0; j < Columns; ++j) __builtin_prefetch(to + r * to_row + j * W, 1);
+      for (int j = 0; j < Columns; ++j) __builtin_prefetch(at + j * W, 1);
+  }
   do {
     V<T> sum[Rows][Columns] = {};
     const int64_t run = least(k, length);
