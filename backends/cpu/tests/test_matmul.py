@@ -90,6 +90,15 @@ def test_layouts(cpu, dtype):
         check(cpu, "matmul", laid_out(draw((m, k), dtype), a), laid_out(draw((k, n), dtype), b))
 
 
+@pytest.mark.parametrize(
+    "dtype", [np.dtype("f4"), np.dtype("f8"), np.dtype("f2"), np.dtype("i4")], ids=lambda d: d.name
+)
+def test_operands_larger_than_the_second_cache(cpu, dtype):
+    """Columns of b are packed in chunks. Rows of a are copied if a is transposed or they share cache lines."""
+    for (m, k, n), a, b in product([(45, 420, 1051), (40, 1024, 300)], "NTS", "NTS"):
+        check(cpu, "matmul", laid_out(draw((m, k), dtype), a), laid_out(draw((k, n), dtype), b))
+
+
 @pytest.mark.parametrize("dtype", [np.dtype("f2"), harness.bfloat16], ids=lambda d: d.name)
 def test_float32_sums_of_narrow_floats(cpu, dtype):
     """They are not rounded: the float16 or bfloat16 that is nearest to them is the product without dtype."""

@@ -116,7 +116,8 @@ class Job {
   bool run() {
     // An operand is read in place unless it has another type, or many passes over it would thrash cache
     // lines.
-    const bool scattered = p_.a_column != 1 || aliases<T>(p_.a_row);
+    const int64_t spread = p_.k * (p_.a_column < 0 ? -p_.a_column : p_.a_column) * int64_t(sizeof(T));
+    const bool scattered = aliases<T>(p_.a_row) || (p_.a_column != 1 && spread > 256 << 10);
     direct_a_ = !converts && !(scattered && p_.k > 64 && p_.m > 4 && p_.n > 4 * P);
     const bool few_rows = p_.m <= 2 * tile_rows<T>;
     direct_b_ = !converts && p_.b_column == 1 && (few_rows || (p_.m <= 32 && !aliases<T>(p_.b_row)) || p_.k <= 64);
