@@ -101,20 +101,22 @@ DOVETAIL_CPU_INLINE V log(V x) {
   return select(is_nan(x) || x == infinity, x, y);
 }
 
-// The index of x's interval, and the distance from its middle.
+// The number of x's interval, that as an index, and the distance from its middle.
 struct Interval {
+  V number;
   U index;
   V d;
 };
 DOVETAIL_CPU_INLINE Interval interval_of(V x, float width) {
   constexpr float magic = 0x1.8p23f;
-  const V shifted = multiply_add(x, 1 / width, magic);
-  return {bits(shifted), multiply_add(shifted - magic, -width, x)};
+  const V shifted = multiply_add(x, 1 / width, magic), number = shifted - magic;
+  return {number, bits(shifted), multiply_add(number, -width, x)};
 }
 
 DOVETAIL_CPU_INLINE V erf(V x) {
-  const V a = at_most(3.925f, abs(x)), factor = select(a < 1.5f * tables::erf_width, a, 1);
-  const auto [i, d] = interval_of(a, tables::erf_width);
+  const V a = at_most(3.925f, abs(x));
+  const auto [number, i, d] = interval_of(a, tables::erf_width);
+  const V factor = select(number < 2, a, 1);
   const V rest = look_up_polynomial<1>(tables::eight_erf_by_x, i, d);
   return with_sign(erf_or_tiny(a, multiply_add(factor, look_up(tables::eight_erf_by_x[0], i), factor * rest)), x);
 }
@@ -123,7 +125,7 @@ DOVETAIL_CPU_INLINE V erf(V x) {
 constexpr float normal_limit = 7.4f * tables::normal_width;
 DOVETAIL_CPU_INLINE V gelu_near(V x) {
   const V q = abs(x);
-  const auto [i, d] = interval_of(q, tables::normal_width);
-  return at_least(0, x) - q * look_up_polynomial<0>(tables::eight_normal, i, d);
+  const Interval at = interval_of(q, tables::normal_width);
+  return at_least(0, x) - q * look_up_polynomial<0>(tables::eight_normal, at.index, at.d);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::math

@@ -143,7 +143,7 @@ def short_logarithm(i: int) -> Column:
     return [float(factor), high, rounded(value - mpf(high))]
 
 
-ERF_WIDTH, NORMAL_WIDTH = 17 / 32, 5 / 8
+ERF_WIDTH, NORMAL_WIDTH = 67 / 128, 5 / 8
 
 
 SHORT_TABLES = {
