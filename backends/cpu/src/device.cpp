@@ -123,33 +123,25 @@ extern "C" dvt_status dvt_backend_v1(const dvt_host* host, const dvt_backend** o
   static const dvt_backend backend = [] {
     Table& table = *new Table;  // these two are never destroyed: the host's atexit may still call us
     level = choose_level(choice_error, sizeof choice_error);
+    const auto refuse = [](const char* cause, const char* value) {
+      level = Level::none;
+      std::snprintf(choice_error, sizeof choice_error, "[cpu] %s, got \"%s\"; correct or unset it", cause, value);
+    };
     const char* kernels = std::getenv("DOVETAIL_CPU_KERNELS");
     if (kernels && *kernels && !std::strcmp(kernels, "must")) {
       table.restrict_to_must_haves();
     } else if (kernels && *kernels && std::strcmp(kernels, "all")) {
-      level = Level::none;
-      std::snprintf(choice_error, sizeof choice_error,
-                    "[cpu] DOVETAIL_CPU_KERNELS is not a selection: expected must or all, got \"%s\"; correct or "
-                    "unset it",
-                    kernels);
+      refuse("DOVETAIL_CPU_KERNELS is not a selection: expected must or all", kernels);
     }
     const char* const tiles = std::getenv("DOVETAIL_CPU_AMX");
-    if (tiles && *tiles && std::strcmp(tiles, "0") && std::strcmp(tiles, "1")) {
-      level = Level::none;
-      std::snprintf(choice_error, sizeof choice_error,
-                    "[cpu] DOVETAIL_CPU_AMX is not a choice: expected 0 or 1, got \"%s\"; correct or unset it",
-                    tiles);
-    }
+    if (tiles && *tiles && std::strcmp(tiles, "0") && std::strcmp(tiles, "1"))
+      refuse("DOVETAIL_CPU_AMX is not a choice: expected 0 or 1", tiles);
     if (level != Level::none) add_rows(table, level), add_linalg_rows(table);
     const std::string& info = *new std::string(build_info());
     const char* const autotune = std::getenv("DOVETAIL_CPU_AUTOTUNE");
     if (!start_autotune(autotune,
-                        std::string(features().name) + "; dovetail-cpu " DOVETAIL_CPU_VERSION "; " + info)) {
-      level = Level::none;
-      std::snprintf(choice_error, sizeof choice_error,
-                    "[cpu] DOVETAIL_CPU_AUTOTUNE is not a switch: expected 0 or 1, got \"%s\"; correct or unset it",
-                    autotune);
-    }
+                        std::string(features().name) + "; dovetail-cpu " DOVETAIL_CPU_VERSION "; " + info))
+      refuse("DOVETAIL_CPU_AUTOTUNE is not a switch: expected 0 or 1", autotune);
     dvt_backend b{};
     b.struct_size = sizeof b;
     b.abi_major = DVT_ABI_MAJOR, b.abi_minor = DVT_ABI_MINOR, b.abi_draft = DVT_ABI_DRAFT;
