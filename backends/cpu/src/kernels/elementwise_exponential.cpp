@@ -1,4 +1,5 @@
-// exp log sqrt rsqrt tanh erf, and the activations sigmoid silu gelu: in float. float64 uses the C library.
+// exp log sqrt rsqrt tanh erf, and the activations sigmoid silu gelu: in float. float64 uses the C
+// library, but for tanh where there is fused multiply-add.
 #include <cmath>
 
 #include "simd/double_math.hpp"

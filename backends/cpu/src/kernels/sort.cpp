@@ -204,7 +204,7 @@ void sort_values(const K* row, int64_t stride, int64_t n, bool descending, K inf
   const int64_t padded = round_up(n, VectorSort<K>::step);
   Ambiguous found;
   to_keys<K, kind>(row, stride, n, descending, infinity, keys, found);
-  for (int64_t i = n; i < padded; ++i) keys[i] = RegisterSort<K>::largest;
+  RegisterSort<K>::pad(keys + n, padded - n);
   const K* const sorted = VectorSort<K>::sort(keys, keys + padded, padded);
   from_keys<K, kind>(sorted, n, descending, out, step);
   if (!found.zeros && !found.nan) return;

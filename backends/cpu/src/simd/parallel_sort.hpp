@@ -11,6 +11,7 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 template <class Key>
 class ParallelSort {
   using Sort = VectorSort<Key>;
+  using Registers = RegisterSort<Key>;
   static constexpr int most_parts = 16;
   static constexpr int64_t shortest_part = 1 << 14;
 
@@ -39,7 +40,7 @@ class ParallelSort {
         const int64_t at = part * length_, count = size_of(part), padded = round_up(count, Sort::step);
         Key* const keys = sorted_ + at;
         read(at, count, keys);
-        pad(keys + count, padded - count);
+        Registers::pad(keys + count, padded - count);
         Key* const sorted = Sort::sort(keys, buffer_ + at, padded);
         if (sorted != keys) std::memcpy(keys, sorted, size_t(count) * sizeof(Key));
       }
@@ -65,9 +66,6 @@ class ParallelSort {
     const int64_t rest = n_ - part * length_;
     return rest < 0 ? 0 : least(length_, rest);
   }
-  static void pad(Key* keys, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) keys[i] = RegisterSort<Key>::largest;
-  }
   // Of the keys of a part for which the condition holds, which it does of the first ones.
   template <class Condition>
   int64_t count_in(int part, Condition holds) const {
@@ -84,7 +82,7 @@ class ParallelSort {
   // How many of the first `rank` keys are in each part; of equal keys those of earlier parts are the first.
   void split(int64_t rank, int64_t (&taken)[most_parts]) const {
     using U = std::make_unsigned_t<Key>;
-    Key low = Key(~RegisterSort<Key>::largest), high = RegisterSort<Key>::largest;
+    Key low = Key(~Registers::largest), high = Registers::largest;
     while (low < high) {  // the smallest key that `rank` keys do not exceed
       const Key middle = Key(U(low) + (U(high) - U(low)) / 2);
       if (count([=](Key key) { return key <= middle; }) >= rank) high = middle;
@@ -109,7 +107,7 @@ class ParallelSort {
       if (!count) continue;
       Key* const keys = in + starts[runs];
       std::memcpy(keys, sorted_ + part * length_ + begins[part], size_t(count) * sizeof(Key));
-      pad(keys + count, padded - count);
+      Registers::pad(keys + count, padded - count);
       starts[++runs] = keys + padded - in;
     }
     for (; runs > 1; runs = (runs + 1) / 2, std::swap(in, out)) {

@@ -27,6 +27,11 @@ class RegisterSort {
     sort_rows<most_rows>(keys, n);
   }
 
+  // Keys that stay behind all others.
+  static void pad(Key* keys, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) keys[i] = largest;
+  }
+
   DOVETAIL_CPU_INLINE static V load(const Key* from) {
     V v;
     std::memcpy(&v, from, sizeof v);
@@ -40,7 +45,6 @@ class RegisterSort {
   DOVETAIL_CPU_INLINE static V reversed(const V& v) { return across<N - 1>(v, Lanes()); }
   // Sorts N keys that are bitonic.
   DOVETAIL_CPU_INLINE static void clean(V& v) { clean_lanes<1, N / 2>(&v); }
-  DOVETAIL_CPU_INLINE static void sort(V& v) { merge_columns<1, 1>(&v); }
 
  private:
   using Lanes = std::make_integer_sequence<int, N>;
@@ -117,9 +121,9 @@ class RegisterSort {
           [&]<int r>() {
             const V a = v[r], b = v[R - 1 - r];
             v[r] = ordered<columns>(a, across<reverse>(b, Lanes()), Lanes());
-            if constexpr (R > 1) v[R - 1 - r] = ordered<columns>(b, across<reverse>(a, Lanes()), Lanes());
+            v[R - 1 - r] = ordered<columns>(b, across<reverse>(a, Lanes()), Lanes());
           },
-          Rows<(R + 1) / 2>());
+          Rows<R / 2>());
       clean_lanes<R, columns / 2>(v);
       clean_rows<R, R / 2>(v);
       merge_columns<R, 2 * columns>(v);

@@ -132,7 +132,7 @@ class VectorSort {
     Key keys[shortest], buffer[shortest];
     const int64_t padded = (n + step - 1) / step * step;
     std::memcpy(keys, a, size_t(n) * sizeof(Key));
-    std::fill(keys + n, keys + padded, largest);
+    Registers::pad(keys + n, padded - n);
     std::memcpy(in_b ? b : a, sort_by_merges(keys, buffer, padded), size_t(n) * sizeof(Key));
   }
 #endif
