@@ -9,20 +9,17 @@ time of torch's faster way by that of ours: above 1, dovetail is faster.
 
 from __future__ import annotations
 
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from turns import main
+from turns import main, medians
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 LENGTH = 512
 BEFORE = (16, 128, 500)  # tokens in the cache
-BLOCKS, PAUSE = 7, 0.1  # turns of each contender, and seconds before each
 
 
 def torch_steps(ours: Any, before: int) -> dict[str, Callable[[], np.ndarray]]:
@@ -98,18 +95,6 @@ def our_steps(before: int) -> tuple[Any, dict[str, Callable[[], np.ndarray]]]:
         "compiled, growing": lambda: np.asarray(compiled_growing(x, grown)[0]),
         "compiled, fixed": lambda: np.asarray(compiled_fixed(x, position, cache)[0]),
     }
-
-
-def medians(calls: dict[str, Callable[[], np.ndarray]], seconds: float) -> dict[str, float]:
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for name in list(calls) * BLOCKS:
-        time.sleep(PAUSE)  # threads that spin after a call go to sleep
-        calls[name]()
-        end = time.perf_counter() + seconds / BLOCKS / len(calls)
-        while (start := time.perf_counter()) < end:
-            calls[name]()
-            times[name].append((time.perf_counter() - start) * 1e3)
-    return {name: statistics.median(found) for name, found in times.items()}
 
 
 def measure(names: list[str], seconds: float, threads: int) -> None:

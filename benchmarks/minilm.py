@@ -13,7 +13,6 @@ import argparse
 import statistics
 import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 
@@ -22,9 +21,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "minilm"))
 from model import MiniLM
+from turns import medians
 
 SHAPES = [(1, 16), (1, 128), (8, 128)]
-BLOCKS, PAUSE = 7, 0.15  # turns of each contender, and seconds before each
 
 
 def torch_module(model: MiniLM):
@@ -100,19 +99,6 @@ def peers(model: MiniLM, folder: Path) -> dict:
     return found
 
 
-def milliseconds(calls: dict, seconds: float) -> dict[str, float]:
-    """Medians of the calls in BLOCKS turns."""
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for name in list(calls) * BLOCKS:
-        time.sleep(PAUSE)
-        calls[name]()
-        end = time.perf_counter() + seconds / BLOCKS / len(calls)
-        while (start := time.perf_counter()) < end:
-            calls[name]()
-            times[name].append((time.perf_counter() - start) * 1e3)
-    return {name: statistics.median(t) for name, t in times.items()}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
@@ -141,7 +127,7 @@ def main() -> None:
             calls[name] = lambda other=other, ids=ids, mask=mask: other(ids, mask)
         for call in calls.values():
             np.testing.assert_allclose(np.asarray(call()), want, atol=1e-4)
-        result = milliseconds(calls, options.seconds)
+        result = medians(calls, options.seconds)
         line = [f"{f'{batch} x {tokens}':>14}", *(f"{t:11.2f}" for t in result.values())]
         if others:
             ratios.append(min(result[name] for name in others) / result["compiled"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 LIBRARIES = ("DOVETAIL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # which read these when imported
+BLOCKS, PAUSE = 7, 0.15  # turns of each contender in medians(), and seconds before each
 
 
 def least(contenders: list[Callable[[], Any]], seconds: float) -> list[float]:
@@ -23,6 +25,19 @@ def least(contenders: list[Callable[[], Any]], seconds: float) -> list[float]:
                 run()
                 best[i] = min(best[i], time.perf_counter() - start)
     return best
+
+
+def medians(calls: dict[str, Callable[[], Any]], seconds: float) -> dict[str, float]:
+    """Milliseconds of the calls, which take turns of blocks of calls, with a pause before each."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for name in list(calls) * BLOCKS:
+        time.sleep(PAUSE)  # threads that spin after a call go to sleep
+        calls[name]()
+        end = time.perf_counter() + seconds / BLOCKS / len(calls)
+        while (start := time.perf_counter()) < end:
+            calls[name]()
+            times[name].append((time.perf_counter() - start) * 1e3)
+    return {name: statistics.median(found) for name, found in times.items()}
 
 
 def main(description: str | None, measure: Callable[[list[str], float, int], None]) -> None:
