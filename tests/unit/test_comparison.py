@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -89,6 +90,8 @@ def test_a_malformed_list(tmp_path):
         file.write_text(text)
         with pytest.raises(PointError, match=message):
             points.read(file)
+    file.write_text("[]")
+    assert "has no points" in run("--against", "numpy", "--points", file, code=2)
     file.write_text('[{"op": "exp", "shape": [1]}]')
     assert "point 1: 'dtype' is missing; add it" in run("--against", "numpy", "--points", file, code=2)
     assert "cannot be read" in run("--against", "numpy", "--points", tmp_path / "none.json", code=2)
@@ -380,15 +383,37 @@ def test_ctrl_c_keeps_what_was_measured(small, monkeypatch):
     ("args", "message"),
     [
         (["--against", "trch"], "there is no peer 'trch', did you mean 'torch'?"),
-        (["--against", "numpy", "--threads", "none"], "expected numbers of threads as 1 or 1,2, got 'none'"),
+        (["--against", "numpy", "--threads", "none"], "as 1 or 1,2, got 'none'"),
         (["--against", "numpy", "--threads", "0"], "expected numbers of threads"),
         (["--against", "numpy", "--size", "4K"], "--size has no meaning for --against; leave it out"),
         (["--points", "x.json"], "--points has no meaning for measurements without --against; leave it out"),
         (["epx", "--against", "numpy"], "no point of 'epx', did you mean 'exp'?"),
+        (["--against", "numpy", "--threads", "1,1025"], "expected numbers of threads from 1 to 1024, as 1 or 1,2"),
+        (["--against", ","], "expected names with commas between them, got ','"),
     ],
 )
 def test_usage_errors(args, message):
     assert message in " ".join(run(*args, code=2).split())
+
+
+@pytest.mark.parametrize("option", ["--json", "--svg"])
+def test_a_file_that_cannot_be_written_is_refused_before_all_is_measured(small, monkeypatch, tmp_path, option):
+    monkeypatch.setattr(measure.Comparison, "run", lambda self, threads, step: pytest.fail("it was measured"))
+    missing, options = tmp_path / "none" / "x", ["--against", "numpy", "--points", small]
+    text = "".join(run(*options, option, missing, code=2).split())
+    assert f"{option}:{missing}cannotbewritten:thereisnofolder{missing.parent}" in text
+    text = "".join(run(*options, option, tmp_path, code=2).split())
+    assert f"{option}:{tmp_path}cannotbewritten:itisafolder" in text
+    monkeypatch.setattr(comparison.os, "access", lambda path, mode: mode != os.W_OK)
+    assert "nopermission" in "".join(run(*options, option, small, code=2).split())
+    assert "nopermission" in "".join(run(*options, option, tmp_path / "new", code=2).split())
+
+
+def test_the_table_is_printed_even_if_the_file_fails_at_last(small, monkeypatch):
+    monkeypatch.setattr(comparison, "_expect_writable", lambda option, file: None)
+    options = ["--against", "numpy", "--points", small, "--seconds", "0", "--threads", "1", "exp"]
+    text = run(*options, "--json", small.parent / "none" / "x.json", code=1)
+    assert "next to numpy" in text and "cannot be written: No such file or directory" in text
 
 
 def test_a_peer_that_is_not_installed(monkeypatch):
