@@ -17,7 +17,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 from dovetail.cli.app import dovetail as command
-from dovetail.cli.comparison import ceilings, figures, kinds, load, measure, plot, points
+from dovetail.cli.comparison import ceilings, figures, kinds, load, measure, points
 from dovetail.cli.comparison import command as comparison
 from dovetail.cli.comparison.ceilings import Ceilings, Probe
 from dovetail.cli.comparison.peers import PEERS, Dovetail, NumPy
@@ -472,25 +472,6 @@ time.sleep(60)
 def test_a_device_that_is_missing_ends_the_worker():
     with pytest.raises(WorkerError, match=r"dovetail cannot be used: .*nowhere"):
         Process("dovetail", 1, "nowhere")
-
-
-def test_the_plot_escapes_and_marks():
-    row = EXP | {"label": "<2x3>", "threads": 1, "ratio": 9.0, "best_peer": "torch", "ceiling_percent": 120.0}
-    rows = [row | {"loaded": False}, row | {"op": "log", "ratio": None, "loaded": True, "ceiling_percent": None}]
-    contenders = {"dovetail": "1", "torch": "2 & more"}
-    drawn = plot.svg({"points": rows, "contenders": contenders, "summary": {"1": figures.summary(rows)}})
-    texts = [element.text for element in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
-    assert "exp  float32  <2x3>" in texts and any("torch 2 & more" in text for text in texts)
-    empty = {"points": [], "contenders": {"dovetail": "1"}, "summary": {}}
-    assert ElementTree.fromstring(plot.svg(empty)) is not None
-
-
-def test_the_table_has_remarks():
-    row = {"differs": ["torch"], "errors": {"numpy": "x"}, "loaded": True}
-    assert comparison.remarks(row) == "torch differs, numpy failed, loaded"
-    assert [comparison.duration({"min": s}) for s in (2e-7, 2.5e-6, 1.5e-3, 2.0)] == [
-        "200 ns", "2.50 us", "1.50 ms", "2000.00 ms",
-    ]  # fmt: skip
 
 
 def test_the_points_file_is_next_to_the_code():

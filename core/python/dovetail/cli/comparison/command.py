@@ -126,6 +126,7 @@ def show(report: dict[str, Any]) -> None:
             for row in rows
         ],
         right=numbers,
+        spare=peers,
     )
     for threads, limits in report["ceilings"].items():
         click.echo(ceilings_line(threads, limits))
