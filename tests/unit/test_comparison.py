@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 from dovetail.cli.app import dovetail as command
-from dovetail.cli.comparison import ceilings, figures, kinds, load, measure, plot, points
+from dovetail.cli.comparison import ceilings, figures, kinds, load, measure, points
 from dovetail.cli.comparison import command as comparison
 from dovetail.cli.comparison.ceilings import Ceilings, Probe
 from dovetail.cli.comparison.peers import PEERS, Dovetail, NumPy
@@ -89,6 +90,8 @@ def test_a_malformed_list(tmp_path):
         file.write_text(text)
         with pytest.raises(PointError, match=message):
             points.read(file)
+    file.write_text("[]")
+    assert "has no points" in run("--against", "numpy", "--points", file, code=2)
     file.write_text('[{"op": "exp", "shape": [1]}]')
     assert "point 1: 'dtype' is missing; add it" in run("--against", "numpy", "--points", file, code=2)
     assert "cannot be read" in run("--against", "numpy", "--points", tmp_path / "none.json", code=2)
@@ -380,15 +383,37 @@ def test_ctrl_c_keeps_what_was_measured(small, monkeypatch):
     ("args", "message"),
     [
         (["--against", "trch"], "there is no peer 'trch', did you mean 'torch'?"),
-        (["--against", "numpy", "--threads", "none"], "expected numbers of threads as 1 or 1,2, got 'none'"),
+        (["--against", "numpy", "--threads", "none"], "as 1 or 1,2, got 'none'"),
         (["--against", "numpy", "--threads", "0"], "expected numbers of threads"),
         (["--against", "numpy", "--size", "4K"], "--size has no meaning for --against; leave it out"),
         (["--points", "x.json"], "--points has no meaning for measurements without --against; leave it out"),
         (["epx", "--against", "numpy"], "no point of 'epx', did you mean 'exp'?"),
+        (["--against", "numpy", "--threads", "1,1025"], "expected numbers of threads from 1 to 1024, as 1 or 1,2"),
+        (["--against", ","], "expected names with commas between them, got ','"),
     ],
 )
 def test_usage_errors(args, message):
     assert message in " ".join(run(*args, code=2).split())
+
+
+@pytest.mark.parametrize("option", ["--json", "--svg"])
+def test_a_file_that_cannot_be_written_is_refused_before_all_is_measured(small, monkeypatch, tmp_path, option):
+    monkeypatch.setattr(measure.Comparison, "run", lambda self, threads, step: pytest.fail("it was measured"))
+    missing, options = tmp_path / "none" / "x", ["--against", "numpy", "--points", small]
+    text = "".join(run(*options, option, missing, code=2).split())
+    assert f"{option}:{missing}cannotbewritten:thereisnofolder{missing.parent}" in text
+    text = "".join(run(*options, option, tmp_path, code=2).split())
+    assert f"{option}:{tmp_path}cannotbewritten:itisafolder" in text
+    monkeypatch.setattr(comparison.os, "access", lambda path, mode: mode != os.W_OK)
+    assert "nopermission" in "".join(run(*options, option, small, code=2).split())
+    assert "nopermission" in "".join(run(*options, option, tmp_path / "new", code=2).split())
+
+
+def test_the_table_is_printed_even_if_the_file_fails_at_last(small, monkeypatch):
+    monkeypatch.setattr(comparison, "_expect_writable", lambda option, file: None)
+    options = ["--against", "numpy", "--points", small, "--seconds", "0", "--threads", "1", "exp"]
+    text = run(*options, "--json", small.parent / "none" / "x.json", code=1)
+    assert "next to numpy" in text and "cannot be written: No such file or directory" in text
 
 
 def test_a_peer_that_is_not_installed(monkeypatch):
@@ -447,25 +472,6 @@ time.sleep(60)
 def test_a_device_that_is_missing_ends_the_worker():
     with pytest.raises(WorkerError, match=r"dovetail cannot be used: .*nowhere"):
         Process("dovetail", 1, "nowhere")
-
-
-def test_the_plot_escapes_and_marks():
-    row = EXP | {"label": "<2x3>", "threads": 1, "ratio": 9.0, "best_peer": "torch", "ceiling_percent": 120.0}
-    rows = [row | {"loaded": False}, row | {"op": "log", "ratio": None, "loaded": True, "ceiling_percent": None}]
-    contenders = {"dovetail": "1", "torch": "2 & more"}
-    drawn = plot.svg({"points": rows, "contenders": contenders, "summary": {"1": figures.summary(rows)}})
-    texts = [element.text for element in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
-    assert "exp  float32  <2x3>" in texts and any("torch 2 & more" in text for text in texts)
-    empty = {"points": [], "contenders": {"dovetail": "1"}, "summary": {}}
-    assert ElementTree.fromstring(plot.svg(empty)) is not None
-
-
-def test_the_table_has_remarks():
-    row = {"differs": ["torch"], "errors": {"numpy": "x"}, "loaded": True}
-    assert comparison.remarks(row) == "torch differs, numpy failed, loaded"
-    assert [comparison.duration({"min": s}) for s in (2e-7, 2.5e-6, 1.5e-3, 2.0)] == [
-        "200 ns", "2.50 us", "1.50 ms", "2000.00 ms",
-    ]  # fmt: skip
 
 
 def test_the_points_file_is_next_to_the_code():

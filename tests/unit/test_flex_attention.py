@@ -386,6 +386,13 @@ def test_equal_blocks_are_stored_once():
     assert create_block_mask(window, None, None, 1024, 1024, BLOCK_SIZE=16)._tiles.shape[0] <= 3
 
 
+def test_sizes_may_be_integers_of_numpy():
+    n = np.int64
+    mask = create_block_mask(causal, n(1), n(2), n(70), n(90), BLOCK_SIZE=(n(16), n(32)))
+    assert mask.shape == (1, 2, 70, 90) and mask.BLOCK_SIZE == (16, 32)
+    assert {type(size) for size in mask.shape} == {int}
+
+
 def test_what_lies_behind_the_last_row_and_column_does_not_count():
     mask = create_block_mask(lambda b, h, q_idx, kv_idx: q_idx + kv_idx >= 0, None, None, 70, 90, BLOCK_SIZE=64)
     assert mask.full_kv_num_blocks.numpy().tolist() == [[[2, 2]]] and mask.sparsity() == 0

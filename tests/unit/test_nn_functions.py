@@ -49,6 +49,7 @@ def test_nn_pad_counts_from_the_last_axis_and_crops():
     close(
         nn.pad(dt.asarray(x), (0, -1, 1, -1), "replicate"), np.pad(x[:, :2, :3], ((0, 0), (1, 0), (0, 0)), "edge")
     )
+    close(nn.pad(dt.asarray(x), (np.int64(1), np.int64(2))), np.pad(x, ((0, 0), (0, 0), (1, 2))))
 
 
 # ---- convolutions ------------------------------------------------------------------------------------------------

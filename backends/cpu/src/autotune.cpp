@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -9,10 +10,15 @@
 #include <fstream>
 #include <limits>
 #include <mutex>
+#include <sstream>
 #include <string_view>
 #include <unordered_map>
 
 #include "dovetail/backend.hpp"
+
+#ifndef _WIN32
+#include <pthread.h>
+#endif
 
 namespace dovetail::cpu {
 namespace {
@@ -85,9 +91,12 @@ class Winners {
       fs::remove(path_, error);
       return;
     }
-    while (file >> kind >> engine >> time)
+    while (std::getline(file, line)) {  // one may be cut off, or the identity of another process
+      std::istringstream fields(line);
+      if (!(fields >> kind >> engine >> time)) continue;
       if (const auto at = std::ranges::find(names, engine); at != names.end())
         engines_[kind] = Engine(at - names.begin());
+    }
   }
 
   // One line at the end, in one write: other processes may do the same.
@@ -115,15 +124,28 @@ class Winners {
 };
 
 std::string identity_of_winners;
+std::atomic<Winners*> known{nullptr};  // never destroyed: products may outlive static objects
 Winners& winners() {
-  static Winners& made = *new Winners(identity_of_winners);  // never destroyed: products may outlive static objects
-  return made;
+  if (Winners* const found = known.load()) return *found;
+  auto* const made = new Winners(identity_of_winners);
+  Winners* other = nullptr;
+  if (known.compare_exchange_strong(other, made)) return *made;
+  delete made;
+  return *other;
+}
+
+// A forked child reads the file anew: another thread may have been measuring, under a lock that stays locked there.
+void start_anew_after_fork() {
+#ifndef _WIN32
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { known.store(nullptr); });
+  (void)registered;
+#endif
 }
 }  // namespace
 
 bool start_autotune(const char* wish, const std::string& identity) {
   const std::string_view value = wish ? wish : "";
-  if (value == "1") identity_of_winners = identity;
+  if (value == "1") identity_of_winners = identity, start_anew_after_fork();
   return value.empty() || value == "0" || value == "1";
 }
 

@@ -56,10 +56,15 @@ struct Cut {
   int64_t rows, columns;  // of a tile
   int64_t across, tiles;  // tiles side by side, and in all
 };
-Cut cut(const Batched& p, int64_t row_step, int64_t column_step) {
+// fixed: the same tiles whatever the number of threads, for a library that sums those at an end in another order.
+Cut cut(const Batched& p, int64_t row_step, int64_t column_step, bool fixed = false) {
   constexpr int64_t worthwhile = 150'000;  // multiply-adds worth waking a thread
-  const int64_t threads = int64_t(dvt::host->num_threads(dvt::host));
   const double work = double(p.m) * double(p.n) * double(p.k) * double(p.matrices);
+  const auto grown = [&](double unit, int64_t limit) {
+    return work < unit * double(limit) ? int64_t(work / unit) : limit;
+  };
+  const int64_t threads =
+      fixed ? 1 + grown(0x1p20, 3) + grown(0x1p28, 12) : int64_t(dvt::host->num_threads(dvt::host));
   const double most = work / worthwhile;
   // Some more than threads, for those that are held up; few rows read b in long pieces.
   const int64_t many = p.m <= 4 ? 2 * threads : 4 * threads;

@@ -26,8 +26,8 @@ PROGRAM = """
 """
 
 
-def run(cache: Path, wish: str = "1") -> str:
-    code = textwrap.dedent(PROGRAM).format(here=str(HERE))
+def run(cache: Path, wish: str = "1", program: str = PROGRAM) -> str:
+    code = textwrap.dedent(program).format(here=str(HERE))
     environment = os.environ | {"DOVETAIL_CPU_AUTOTUNE": wish, "XDG_CACHE_HOME": str(cache)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
@@ -64,6 +64,57 @@ def test_a_file_of_another_processor_or_version_is_replaced(tmp_path):
     run(tmp_path)
     now = file.read_text().splitlines()
     assert now[0] == identity and len(now) == len(lines) + 1
+
+
+def test_lines_that_are_broken_do_not_hide_those_that_follow(tmp_path):
+    """Two processes that began the file at once have both written its first line; one may have been killed."""
+    run(tmp_path)
+    (file,) = (tmp_path / "dovetail").iterdir()
+    identity, *lines = file.read_text().splitlines()
+    for broken in (identity, lines[0].split()[0]):
+        file.write_text("\n".join([identity, broken, *lines, ""]))
+        before = file.read_text()
+        run(tmp_path)
+        assert file.read_text() == before  # nothing was measured again
+
+
+FORKS = """
+    import os, signal, sys, threading
+    sys.path.insert(0, {here!r})
+    import harness, numpy as np
+    cpu = harness.fresh()
+    sizes = iter(range(80, 10**6))
+    done = False
+
+    def product(n):
+        x, y = np.ones((80, 256), "f4"), np.ones((256, n), "f4")
+        assert (cpu.run("matmul", x, y, out="f4", shape=(80, n)) == 256).all()
+
+    def products():
+        while not done:
+            product(next(sizes))
+
+    threads = [threading.Thread(target=products) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    children = []
+    for _ in range(8):
+        product(next(sizes))
+        child = os.fork()
+        if not child:
+            signal.alarm(30)
+            product(next(sizes))
+            os._exit(0)
+        children.append(child)
+    done = True
+    for thread in threads:
+        thread.join()
+    print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
+"""
+
+
+def test_a_child_forked_while_others_measure_computes(tmp_path):
+    assert run(tmp_path, program=FORKS) == str([0] * 8)
 
 
 def test_off_by_default_and_a_wrong_value(tmp_path):

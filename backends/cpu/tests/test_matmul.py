@@ -242,3 +242,21 @@ def test_rows_say_where_subnormal_bfloat16_is_lost(cpu):
     x, eye = np.full((64, 64), 2.0**-130).astype(dtype), np.eye(64, dtype=dtype)
     got = cpu.run("matmul", x, eye, out=dtype, shape=x.shape)
     assert (got == x).all() or (declared == {True} and not got.any())
+
+
+THREADED = [(100, 300, 200), (1, 5000, 700), (3, 900, 1000), (513, 64, 33), (64, 64, 2048), (37, 700, 700)]
+
+
+@pytest.mark.parametrize("dtype", [*harness.FLOATS, *harness.COMPLEX], ids=lambda d: d.name)
+def test_bits_do_not_depend_on_threads(cpu, dtype):
+    """Tiles at an end have few rows or columns, which as a whole product would be summed in another order."""
+    given = cpu.threads
+    try:
+        for (m, k, n), op in product(THREADED, ("matmul", "linear")):
+            x, y = draw((m, k), dtype), draw((k, n) if op == "matmul" else (n, k), dtype)
+            results = []
+            for cpu.threads in (1, 2, 3, 7):
+                results.append(cpu.run(op, x, y, out=dtype, shape=(m, n)).tobytes())
+            assert len(set(results)) == 1, (op, m, k, n)
+    finally:
+        cpu.threads = given

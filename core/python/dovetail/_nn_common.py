@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from dovetail import _core
 from dovetail._array import expect_array, symbolic
 
@@ -15,8 +17,8 @@ op = _core.op_function
 
 
 def is_integer(n: Any) -> bool:
-    """Whether n is an integer, also a size of a traced array; not a bool."""
-    return (isinstance(n, int) and not isinstance(n, bool)) or (symbolic(n) and not n.is_real)
+    """Whether n is an integer, also of NumPy or a size of a traced array; not a bool."""
+    return (isinstance(n, Integral) and not isinstance(n, bool)) or (symbolic(n) and not n.is_real)
 
 
 def each(what: str, name: str, value: Any, n: int) -> tuple[int, ...]:

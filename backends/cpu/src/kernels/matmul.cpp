@@ -25,7 +25,7 @@ inline constexpr bool is_complex = std::is_same_v<T, c64> || std::is_same_v<T, c
 // whose b is a vector, which read every number once.
 template <class T, class Out>
 bool worth_a_call(const gemm::Product<T, Out>& p) {
-  return p.n > 1 && p.k > 1 && p.m * p.n * p.k >= 32 * 32 * 32;
+  return p.all_n > 1 && p.k > 1 && p.all_m * p.all_n * p.k >= 32 * 32 * 32;
 }
 
 template <class T>
@@ -185,12 +185,12 @@ inline constexpr bool blas_is_faster<bf16> = true;
 template <class T, class Out>
 bool one_product(const gemm::Product<T, Out>& p) {
   if constexpr (is_complex<T>) {
-    return (p.m * p.n * p.k > 64 && by_blas(p)) || complex_loop(p);
+    return (p.all_m * p.all_n * p.k > 64 && by_blas(p)) || complex_loop(p);
   } else {
     if constexpr (gemm::is_half<T> || std::is_same_v<T, uint8_t>)
       if (by_onednn(p)) return true;
     if constexpr (blas_is_faster<T>)
-      if (p.m > 1 && worth_a_call(p) && by_blas(p)) return true;
+      if (p.all_m > 1 && worth_a_call(p) && by_blas(p)) return true;
     return gemm::product(p);
   }
 }
@@ -371,7 +371,9 @@ dvt_status run(dvt_device*, const dvt_call* call) {
                : DVT_OOM;
   Packed packed;
   if constexpr (packable<T>) packed = packed_operand<T>(call, p);
-  const Cut tile = !own_panels<T> && (packed.data || packed.by_tiles) ? cut(p, packed.panels) : cut(p, 16, 64);
+  const Cut tile = !own_panels<T> && (packed.data || packed.by_tiles)
+                       ? cut(p, packed.panels)
+                       : cut(p, 16, 64, is_complex<T> || blas_is_faster<T>);
   const int64_t work = tile.rows * tile.columns * (p.k + 1);
   const auto all = [&](Engine engine) {
     return for_each_chunk(
@@ -392,7 +394,10 @@ dvt_status run(dvt_device*, const dvt_call* call) {
                                     c + matrix * p.m * p.n + i * p.n + j,
                                     p.n,
                                     1,
-                                    bias ? bias + j : nullptr};
+                                    bias ? bias + j : nullptr,
+                                    nullptr,
+                                    p.m,
+                                    p.n};
           if constexpr (own_panels<T>)
             one.panels = packed.data ? reinterpret_cast<const T*>(packed.data) + j * p.k : nullptr;
           if constexpr (tunable<T, Out>)

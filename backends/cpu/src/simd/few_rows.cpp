@@ -132,9 +132,9 @@ void by_rows(const Product<In, Out>& p) {
 template <class In, class Out>
 bool few_rows(const Product<In, Out>& p) {
   // What the second cache holds is read faster by tiles of registers.
-  const bool streams = is_half<In> || p.k * p.n * int64_t(sizeof(In)) > 256 << 10;
-  if (p.a_column == 1 && p.b_row == 1 && (p.m <= 4 || p.n <= 2)) return by_dots(p), true;
-  if (p.b_column == 1 && p.m <= 4 && p.n >= 8 * width<Accumulator<In>> && streams) return by_rows(p), true;
+  const bool streams = is_half<In> || p.k * p.all_n * int64_t(sizeof(In)) > 256 << 10;
+  if (p.a_column == 1 && p.b_row == 1 && (p.all_m <= 4 || p.all_n <= 2)) return by_dots(p), true;
+  if (p.b_column == 1 && p.all_m <= 4 && p.all_n >= 8 * width<Accumulator<In>> && streams) return by_rows(p), true;
   return false;
 }
 

@@ -322,7 +322,7 @@ bool better_transposed(const Product<In, Out>& p) {
 template <class In, class Out>
 bool product(const Product<In, Out>& p) {
   if constexpr (std::is_same_v<In, Out> && std::is_floating_point_v<In>) {
-    if (p.k <= 32 && p.m * p.n * p.k <= (p.b_column == 1 ? 1024 : 256)) return tiny(p), true;
+    if (p.k <= 32 && p.all_m * p.all_n * p.k <= (p.b_column == 1 ? 1024 : 256)) return tiny(p), true;
   }
   if constexpr (std::is_floating_point_v<Accumulator<In>>)
     if (few_rows(p)) return true;

@@ -91,7 +91,8 @@ template <class In>
 void pack(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int width, Accumulator<In>* out);
 inline int64_t packed_size(int64_t k, int64_t n, int width) { return (n + width - 1) / width * width * k; }
 
-// c[m, n] = a[m, k] b[k, n] + bias[n], strides in elements.
+// c[m, n] = a[m, k] b[k, n] + bias[n], strides in elements. For a tile, all_m and all_n are the sizes of the whole
+// product: they select how sums are made, so that bits do not depend on the number of threads.
 template <class In, class Out = In>
 struct Product {
   int64_t m, n, k;
@@ -103,6 +104,7 @@ struct Product {
   int64_t c_row, c_column = 1;
   const In* bias = nullptr;
   const Accumulator<In>* panels = nullptr;  // of float32: b as `pack` makes it, or nullptr
+  int64_t all_m = m, all_n = n;
 };
 // False: out of memory for packed operands. The callers' tiles bound it: about 4 k (m + n) + m n
 // accumulators.

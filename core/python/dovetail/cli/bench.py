@@ -24,6 +24,7 @@ DEFAULT = (
     "log_softmax", "layer_norm", "rms_norm", "matmul", "linear", "scaled_dot_product_attention", "conv2d",
     "max_pool2d", "avg_pool2d", "take",
 )  # fmt: skip
+_MOST_THREADS = 1024  # of DOVETAIL_NUM_THREADS
 _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -45,7 +46,10 @@ class Names(click.ParamType):
     name = "NAMES"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
-        return tuple(name.strip() for name in value.split(",") if name.strip())
+        names = tuple(name.strip() for name in value.split(",") if name.strip())
+        if not names:
+            self.fail(f"expected names with commas between them, got {value!r}", param, ctx)
+        return names
 
 
 class Counts(click.ParamType):
@@ -53,8 +57,9 @@ class Counts(click.ParamType):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
         counts = [text.strip() for text in str(value).split(",")]
-        if not all(text.isdigit() and int(text) > 0 for text in counts):
-            self.fail(f"expected numbers of threads as 1 or 1,2, got {value!r}", param, ctx)
+        if not all(text.isdecimal() and 0 < int(text) <= _MOST_THREADS for text in counts):
+            expected = f"numbers of threads from 1 to {_MOST_THREADS}, as 1 or 1,2"
+            self.fail(f"expected {expected}, got {value!r}", param, ctx)
         return tuple(map(int, counts))
 
 

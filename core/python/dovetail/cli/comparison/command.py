@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,9 @@ def run(
         chosen = points.select(points.read(points_file or points.DEFAULT), names)
     except points.PointError as error:
         raise click.UsageError(str(error)) from error
+    for option, file in (("--json", None if json_file == PRINTED else json_file), ("--svg", svg_file)):
+        if file is not None:
+            _expect_writable(option, Path(file))
     comparison = Comparison(chosen, peers, device.name, seconds)
     stopped = False
     try:
@@ -46,9 +50,9 @@ def run(
     except WorkerError as error:
         fail(str(error))
     report = comparison.as_dict(threads, not stopped)
-    _write(report, json_file, svg_file)
     if json_file != PRINTED:
         show(report)
+    _write(report, json_file, svg_file)
     if stopped:
         done, total = len(comparison.measured), len(chosen) * len(threads)
         fail(f"stopped by Ctrl-C after {done} of {total} points", INTERRUPTED)
@@ -67,6 +71,22 @@ def expect_peers(peers: Sequence[str]) -> None:
                 f"{' and '.join(missing)} cannot be imported, which --against {name} needs: "
                 "pip install 'dovetail-runtime[bench]'"
             )
+
+
+def _expect_writable(option: str, file: Path) -> None:
+    """Raises UsageError for a file that could not be written when all is measured.
+
+    Does not open it: the reader of a pipe would take its closing for the end.
+    """
+    if file.is_dir():
+        cause = "it is a folder"
+    elif not file.parent.is_dir():
+        cause = f"there is no folder {file.parent}"
+    elif not os.access(file if file.exists() else file.parent, os.W_OK):
+        cause = "no permission"
+    else:
+        return
+    raise click.UsageError(f"{option}: {file} cannot be written: {cause}; name another file")
 
 
 def _write(report: dict[str, Any], json_file: str | None, svg_file: Path | None) -> None:
@@ -106,6 +126,7 @@ def show(report: dict[str, Any]) -> None:
             for row in rows
         ],
         right=numbers,
+        spare=peers,
     )
     for threads, limits in report["ceilings"].items():
         click.echo(ceilings_line(threads, limits))

@@ -91,6 +91,8 @@ def read(path: Path) -> list[Point]:
         raise PointError(f"{path} is not JSON: {error}") from error
     if not isinstance(found, list):
         raise PointError(f"{path}: got {type(found).__name__}, expected a list of points: [{_EXAMPLE}, ...]")
+    if not found:
+        raise PointError(f"{path} has no points; add some: [{_EXAMPLE}, ...]")
     return [parse(given, f"{path}, point {number}") for number, given in enumerate(found, 1)]
 
 
