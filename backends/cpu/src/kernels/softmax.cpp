@@ -48,7 +48,7 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   const bool columns = !is_half<In> && inner > 1 && rows.stride != 1 && rows.inner_is_dense();
   const int64_t block = columns ? width<T> : 1, blocks = (inner + block - 1) / block;
   std::atomic<bool> complete{true};
-  dvt::parallel_for(uint64_t(rows.outer * blocks), uint64_t(4096 / (size * block) + 1),
+  dvt::parallel_for(uint64_t(rows.outer * blocks), uint64_t(8192 / (size * block) + 1),
                     [&](uint64_t begin, uint64_t end, uint32_t) {
                       T* buffer = nullptr;
                       if (is_half<In> || inner > 1) {
