@@ -23,18 +23,25 @@ DOVETAIL_CPU_INLINE V look_up_polynomial(const float (&table)[n][8], U i, V x) {
 
 // x = n ln 2 + r, n a multiple of 1/8: e^x = 2^n (1 + p(r)). The bits of `shifted` end in those of 8 (n + bias).
 struct Power {
-  V shifted, r;
+  V shifted, n, high, r;  // high: r without n times the rest of ln 2, exact
 };
+constexpr float minus_log2_rest = 1.90465421e-09f;
 template <int bias>
 DOVETAIL_CPU_INLINE Power power_of_two(V x) {
   constexpr float magic = 0x1.8p20f + bias;  // the last place of what is added to it is 1/8
   const V shifted = multiply_add(x, 1.44269504f, magic), n = shifted - magic;
-  return {shifted, multiply_add(n, 1.90465421e-09f, multiply_add(n, -0.693147182f, x))};
+  const V high = multiply_add(n, -0.693147182f, x);
+  return {shifted, n, high, multiply_add(n, minus_log2_rest, high)};
 }
 // e^r - 1 with `first` in place of r's first power.
 DOVETAIL_CPU_INLINE V power_polynomial(V r, V first) {
   const V q = multiply_add(multiply_add(r, 0.0416686609f, 0.166678637f), r, 0.5f);
   return multiply_add(r * r, q, first);
+}
+// The same with what rounding took from 2^n, and rounded less often: all but the largest term are added first.
+DOVETAIL_CPU_INLINE V power_polynomial(const Power& p) {
+  const V rest = look_up(tables::eighth_powers_rest, bits(p.shifted));
+  return p.high + power_polynomial(p.r, multiply_add(p.n, minus_log2_rest, rest));
 }
 // 2^n of a number n of eighths in `shifted`, `exponent` the bits of n 2^23 less those of 102 2^23.
 DOVETAIL_CPU_INLINE V power(U shifted, U exponent) {
@@ -67,15 +74,18 @@ DOVETAIL_CPU_INLINE V exp_scaled(V x, V rest, V& n) {
   return multiply_add(y, power_polynomial(r, r), y);
 }
 DOVETAIL_CPU_INLINE V scale(V y, V n) { return y * n; }
-// e^x for x <= 89, or NaN.
-DOVETAIL_CPU_INLINE V exp_finite(V x) {
-  const V from_below = at_least(-105, x);
-  const Power p = power_of_two<both_biases>(from_below);
+DOVETAIL_CPU_INLINE V exp(V x) {
+  if (stdx::all_of(abs(x) < 87)) [[likely]] {
+    const Power p = power_of_two<127 - 102>(x);
+    const U n = bits(p.shifted);
+    const V y = power(n, n << 20);
+    return multiply_add(y, power_polynomial(p), y);
+  }
+  const Power p = power_of_two<both_biases>(clamp_number(x, -105, 89));
   const auto [y, whole] = factors(p.shifted);
-  const V low = look_up(tables::eighth_powers_rest, bits(p.shifted));
-  return multiply_add(y, power_polynomial(p.r, p.r + low), y) * whole;
+  return multiply_add(y, power_polynomial(p), y) * whole;
 }
-DOVETAIL_CPU_INLINE V exp(V x) { return exp_finite(at_most(89, x)); }
+DOVETAIL_CPU_INLINE V exp_finite(V x) { return exp(x); }
 
 // log(x 2^n) for normal positive x.
 DOVETAIL_CPU_INLINE V log_normal(V x, I n) {
