@@ -42,32 +42,59 @@ struct Windows {
   }
 };
 
+// n elements by vectors of W, of which the last two may overlap, or if there are fewer, by shorter ones.
+template <int64_t W, class T>
+DOVETAIL_CPU_INLINE void copy_elements(const T* x, int64_t n, T* out) {
+  if constexpr (W > 1) {
+    if (n < W) return copy_elements<W / 2>(x, n, out);
+    typedef T Vector __attribute__((vector_size(W * sizeof(T))));  // a memcpy of 32 bytes takes two moves
+    const auto copy = [&](int64_t q) {
+      Vector v;
+      std::memcpy(&v, x + q, sizeof v), std::memcpy(out + q, &v, sizeof v);
+    };
+    for (int64_t q = 0; q + W < n; q += W) copy(q);
+    copy(n - W);
+  } else if (n) {
+    *out = *x;
+  }
+}
+// The same for every second element. None after the last one is read.
+template <int N, class T>
+DOVETAIL_CPU_INLINE void copy_even(const T* x, int64_t n, T* out) {
+  typedef T Vector __attribute__((vector_size(N * sizeof(T))));
+  static_assert(N == 8 || N == 4);
+  if (n < N) {
+    if constexpr (N == 8) return copy_even<4>(x, n, out);
+    for (int64_t q = 0; q < n; ++q) out[q] = x[q * 2];
+    return;
+  }
+  for (int64_t q = 0; q < n; q += N) {
+    q = least(q, n - N);
+    Vector a, b;
+    std::memcpy(&a, x + q * 2, sizeof a), std::memcpy(&b, x + q * 2 + N - 1, sizeof b);
+    if constexpr (N == 8) a = __builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15);
+    else a = __builtin_shufflevector(a, b, 0, 2, 5, 7);
+    std::memcpy(out + q, &a, sizeof a);
+  }
+}
 // n pixels, `step` apart.
 template <class In>
 DOVETAIL_CPU_INLINE void copy_line(const In* x, int64_t step, int64_t n, gemm::Accumulator<In>* out) {
-  if (step == 2) {  // by vectors: the compiler knows the step
+  using T = gemm::Accumulator<In>;
+  if (std::is_same_v<In, T> && step == 2) {
+    if constexpr (std::is_same_v<In, T>) copy_even<8>(x, n, out);
+  } else if (step == 2) {  // by vectors: the compiler knows the step
     for (int64_t q = 0; q < n; ++q) out[q] = gemm::load(x[q * 2]);
-    return;
-  }
-  if (step != 1) {
+  } else if (step != 1) {
     for (int64_t q = 0; q < n; ++q) out[q] = gemm::load(x[q * step]);
-    return;
-  }
-  constexpr int64_t P = gemm::panel<gemm::Accumulator<In>>, W = 4;
-  int64_t q = 0;
-  for (; q + P <= n; q += P)
-    for (int i = 0; i < P; ++i) out[q + i] = gemm::load(x[q + i]);
-  if (q == n) return;
-  if (n < W) {
+  } else if constexpr (std::is_same_v<In, T>) {
+    copy_elements<gemm::width<T>>(x, n, out);
+  } else {
+    constexpr int64_t P = gemm::panel<T>;
+    int64_t q = 0;
+    for (; q + P <= n; q += P)
+      for (int i = 0; i < P; ++i) out[q + i] = gemm::load(x[q + i]);
     for (; q < n; ++q) out[q] = gemm::load(x[q]);
-    return;
-  }
-  for (;; q += W) {  // the last ones overlap
-    if (q > n - W) q = n - W;
-    if constexpr (std::is_same_v<In, gemm::Accumulator<In>>) std::memcpy(out + q, x + q, W * sizeof(In));
-    else
-      for (int i = 0; i < W; ++i) out[q + i] = gemm::load(x[q + i]);
-    if (q == n - W) return;
   }
 }
 // A row of `n` pixels from `x`, zero before a and from b on.
