@@ -100,6 +100,41 @@ def test_blocks_that_share_planes(cpu, dtype):
         check(cpu, x, draw((10, 24, 3, 4), dtype), draw(10, dtype), stride=2, padding=(1, 2))
 
 
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], **names)
+def test_vectors_of_outputs(cpu, dtype):
+    """Short rows and many outputs, some of which fill no vector; runs of taps, one of them of part of a channel."""
+    x = draw((2, 24, 9, 7), dtype)
+    for outputs in (16, 45, 72):
+        w, bias = draw((outputs, 24, 3, 3), dtype), draw(outputs, dtype)
+        check(cpu, x, w, padding=1)
+        check(cpu, x, w, bias, padding=1)
+        check(cpu, x, w, bias, stride=2, padding=(2, 1))
+        check(cpu, x, w, dilation=2, stride=(1, 2), padding=3)
+        check(cpu, np.asfortranarray(x), w, bias, padding=1)
+    check(cpu, x, draw((64, 12, 3, 2), dtype), draw(64, dtype), padding=1, groups=2)
+    check(cpu, draw((1, 2, 17, 18), dtype), draw((33, 2, 16, 17), dtype), draw(33, dtype), padding=1)
+    check(cpu, draw((1, 40, 7, 7), dtype), draw((40, 40, 1, 1), dtype), draw(40, dtype))
+    check(cpu, draw((1, 20, 21), dtype), draw((40, 20, 5), dtype), draw(40, dtype), padding=2)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, **names)
+@pytest.mark.parametrize("sizes", [(64, 14, 96), (8, 33, 200), (24, 17, 3), (1, 9, 64)], ids=str)
+def test_bits_do_not_depend_on_threads(cpu, monkeypatch, sizes, dtype):
+    channels, width, outputs = sizes
+    for stride in (1, 2):
+        x, w, bias = (
+            draw((1, channels, 31, width), dtype),
+            draw((outputs, channels, 3, 3), dtype),
+            draw(outputs, dtype),
+        )
+        shape, how = (1, outputs, 30 // stride + 1, (width - 1) // stride + 1), [(stride,) * 2, (1, 1), (1, 1), 1]
+        seen = set()
+        for threads in (1, 2, 5, 16):
+            monkeypatch.setattr(cpu, "threads", threads)
+            seen.add(cpu.run("conv2d", x, w, bias, out=dtype, shape=shape, attrs=how).tobytes())
+        assert len(seen) == 1
+
+
 @pytest.mark.parametrize("dtype", FLOATS, **names)
 def test_windows_of_one_element(cpu, dtype):
     for shape in ((2, 20, 9, 7), (1, 400, 4, 8), (3, 33, 1, 5), (2, 9, 32, 32)):
@@ -116,7 +151,9 @@ def test_windows_of_one_element(cpu, dtype):
 def test_nothing_behind_x_is_read(cpu, kernel, sizes):
     """x ends at a page that cannot be read."""
     x = at_the_end_of_a_page(draw((1, *sizes), "f4"))
-    check(cpu, x, draw((5, sizes[0], kernel, kernel), "f4"), draw(5, "f4"), padding=kernel // 2)
+    for outputs in (5, 64):
+        w = draw((outputs, sizes[0], kernel, kernel), "f4")
+        check(cpu, x, w, draw(outputs, "f4"), padding=kernel // 2)
 
 
 def at_the_end_of_a_page(x: np.ndarray) -> np.ndarray:

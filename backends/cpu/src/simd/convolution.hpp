@@ -3,99 +3,21 @@
 // place of a pixel within a step: there the windows of adjacent pixels are adjacent, so that a row of the matrix of
 // windows is a plane from an offset on. Pixels are numbered along the planes' rows, which are a little longer than
 // those of y; the sums of the pixels between are dropped. Windows of one element are read in x itself, and sums are
-// made in y where its rows are those of the planes or whole panels.
+// made in y where its rows are those of the planes or whole panels. That is for vectors of pixels; where those of
+// outputs take less time, output_convolver.hpp has the loops. Which they are depends on the sizes alone.
 #pragma once
-#include <utility>
-
 #include "chunks.hpp"
-#include "simd/windows.hpp"
+#include "simd/output_convolver.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
-template <class In>
-struct Operands {
-  const In *x, *weight, *bias;
-  In* y;
-};
-
-// A part of y: rows and columns of some outputs of one image and group.
-struct Block {
-  int64_t image, group, output, outputs;
-  int64_t row, rows, column, columns;
-};
-
-// One axis of the planes of `count` pixels, from pixel `first` on.
-struct PlaneAxis {
-  Side side;
-  int64_t first = 0, planes = 1, size = 0;
-
-  PlaneAxis() = default;
-  PlaneAxis(const Side& s, int64_t begin, int64_t count) : side(s), first(begin) {
-    int64_t a = s.step, b = s.dilation;
-    while (b) a = std::exchange(b, a % b);
-    planes = least(s.kernel, s.step / a);
-    size = count + (s.kernel - 1) * s.dilation / s.step;
-  }
-  int64_t plane(int64_t k) const { return k % planes; }
-  int64_t shift(int64_t k) const { return k * side.dilation / side.step; }
-  // The element of x at place i of a plane.
-  int64_t place(int64_t plane, int64_t i) const {
-    return side.place(first + i, 0) + plane * side.dilation % side.step;
-  }
-  // Places [from, to) of a plane are within x.
-  void within(int64_t plane, int64_t& from, int64_t& to) const {
-    const int64_t begin = place(plane, 0);
-    from = begin < 0 ? least(divide_up(-begin, side.step), size) : 0;
-    to = begin < side.in ? most(least(divide_up(side.in - begin, side.step), size), from) : from;
-  }
-};
-
-// The planes of some channels.
-struct Planes {
-  PlaneAxis h, w;
-  int64_t size = 0, of_channel = 0;
-
-  Planes() = default;
-  Planes(const Windows& c, const Block& b)
-      : h(c.h, b.row, b.rows),
-        w(c.w, b.column, b.columns),
-        size(h.size * w.size),
-        of_channel(size * h.planes * w.planes) {}
-
-  // Copies the elements of x; the places of the padding must be 0 already.
-  template <class In>
-  void copy(const Windows& c, const In* x, int64_t channels, gemm::Accumulator<In>* out) const {
-    for (int64_t i = 0; i < h.planes; ++i)
-      for (int64_t j = 0; j < w.planes; ++j, out += size) copy_plane(c, x, channels, i, j, out);
-  }
-  // Where each tap's row of the matrix of windows begins.
-  void list(const Windows& c, int64_t channels, int64_t* offset) const {
-    for (int64_t channel = 0; channel < channels; ++channel)
-      for (int64_t kh = 0; kh < c.h.kernel; ++kh)
-        for (int64_t kw = 0; kw < c.w.kernel; ++kw)
-          *offset++ = channel * of_channel + (h.plane(kh) * w.planes + w.plane(kw)) * size + h.shift(kh) * w.size +
-                      w.shift(kw);
-  }
-
- private:
-  template <class In>
-  void copy_plane(const Windows& c, const In* x, int64_t channels, int64_t of_h, int64_t of_w,
-                  gemm::Accumulator<In>* out) const {
-    int64_t top, bottom, from, to;
-    h.within(of_h, top, bottom), w.within(of_w, from, to);
-    const int64_t step = c.w.step * c.w.stride, row = c.h.step * c.h.stride;
-    x += h.place(of_h, top) * c.h.stride + w.place(of_w, from) * c.w.stride, out += from;
-    for (int64_t channel = 0; channel < channels; ++channel, x += c.channel_stride, out += of_channel)
-      for (int64_t i = top; i < bottom; ++i) copy_line(x + (i - top) * row, step, to - from, out + i * w.size);
-  }
-};
-
-// How many channels are summed at once: their windows of a panel of pixels stay in the first cache.
+// How many channels are summed at once: their windows of a panel of pixels stay in the first cache. The same for
+// all blocks: the sums' bits must not depend on how many threads cut y into them.
 template <class T>
-int64_t channels_at_once(const Windows& c, const Planes& p) {
+int64_t channels_at_once(const Windows& c) {
   constexpr int64_t first_cache = 24 << 10, second_cache = 256 << 10, taps = 1024;
-  const int64_t places = c.h.kernel * c.w.kernel, lines = c.h.kernel * (64 + int64_t(sizeof(gemm::V<T>)) * 2);
-  const int64_t wanted =
-      least(least(first_cache / lines, taps / places), second_cache / most(p.of_channel * int64_t(sizeof(T)), 1));
+  const int64_t places = c.h.kernel * c.w.kernel, lines = c.h.kernel * (64 + int64_t(sizeof(gemm::V<T>)) * 2),
+                channel = Planes(c, largest_block(c), false).of_channel * int64_t(sizeof(T));
+  const int64_t wanted = least(least(first_cache / lines, taps / places), second_cache / most(channel, 1));
   const int64_t steps = divide_up(c.channels, most(wanted, 1));
   return divide_up(c.channels, steps);
 }
@@ -238,8 +160,8 @@ class Convolver {
   // For all blocks of these rows and columns.
   bool plan(const Block& b) {
     at_ = b, brought_ = false;
-    planes_ = Planes(c_, b);
-    places_ = c_.h.kernel * c_.w.kernel, channels_ = channels_at_once<T>(c_, planes_);
+    planes_ = Planes(c_, b, false);
+    places_ = c_.h.kernel * c_.w.kernel, channels_ = channels_at_once<T>(c_);
     const auto is_point = [](const Side& s) { return s.kernel == 1 && s.step == 1 && !s.padding; };
     const bool rows_follow = b.rows == 1 || (b.columns == c_.w.in && c_.h.stride == c_.w.in);
     // Many passes over channels that map to the same cache lines would thrash these.
@@ -282,55 +204,70 @@ class Convolver {
   int64_t* offset_ = nullptr;
 };
 
-// y cut into blocks: some 64 outputs by some 512 pixels, fewer outputs by more; small where threads would have
-// none.
+// y cut into blocks: some outputs by some 512 pixels, fewer outputs by more; small where threads would have none.
 struct BlockCut {
-  int64_t outputs, rows, columns;  // of a block
-  int64_t across, down, deep;      // blocks side by side
+  int64_t unit, panels;        // outputs of a panel; panels of all outputs
+  int64_t across, down, deep;  // blocks side by side
 
-  explicit BlockCut(const Windows& c) {
-    constexpr int64_t longest = 1024, most_outputs = 72;
-    const int64_t pixels = c.outputs <= 4 ? 4096 : 512;
-    const auto equal = [](int64_t n, int64_t of, int64_t& count) {
-      count = most(divide_up(n, of), 1);
-      return divide_up(n, count);
-    };
-    outputs = equal(c.outputs, most_outputs, deep);
-    columns = equal(c.w.out, c.w.out <= longest ? longest : pixels, across);
-    rows = equal(c.h.out, most(pixels / most(columns, 1), 1), down);
-    const int64_t wanted = 2 * int64_t(dvt::host->num_threads(dvt::host)),
-                  others = c.images * c.groups * deep * across;
-    if (wanted > 2)
-      while (others * down < wanted && rows > 1 && outputs * rows * columns * c.taps > 600'000)
-        rows = equal(c.h.out, divide_up(rows, 2), down);
+  BlockCut(const Windows& c, bool by_outputs, int64_t panel) : unit(by_outputs ? panel : 1) {
+    constexpr int64_t least_work = 600'000;
+    const int64_t threads = int64_t(dvt::host->num_threads(dvt::host)), others = c.images * c.groups;
+    const Block largest = largest_block(c);
+    panels = divide_up(c.outputs, unit);
+    deep = divide_up(c.outputs, by_outputs ? 256 : 72);
+    across = divide_up(c.w.out, largest.columns), down = divide_up(c.h.out, largest.rows);
+    while (!is_even(others * deep * across * down, threads)) {
+      const int64_t rows = divide_up(c.h.out, down), outputs = divide_up(c.outputs, deep);
+      const int64_t of_block = rows * divide_up(c.w.out, across);
+      if (outputs * of_block * c.taps <= least_work) break;
+      // Blocks of the same outputs copy weights again, and those of the same pixels x.
+      const bool may_deepen = by_outputs && deep < panels;
+      if (rows > 1 && !(may_deepen && of_block < c.h.kernel * outputs)) ++down;
+      else if (may_deepen) ++deep;
+      else break;
+    }
   }
   int64_t count(const Windows& c) const { return c.images * c.groups * deep * down * across; }
   Block block(const Windows& c, int64_t at) const {
     Block b{};
-    const auto part = [](int64_t& at, int64_t count, int64_t size, int64_t total, int64_t& first, int64_t& n) {
-      first = at % count * size, n = least(size, total - first), at /= count;
+    const auto part = [&at](int64_t count, int64_t total, int64_t& first, int64_t& n) {
+      const int64_t i = at % count;
+      first = total * i / count, n = total * (i + 1) / count - first, at /= count;
     };
-    part(at, deep, outputs, c.outputs, b.output, b.outputs);
-    part(at, across, columns, c.w.out, b.column, b.columns);
-    part(at, down, rows, c.h.out, b.row, b.rows);
+    part(deep, panels, b.output, b.outputs);
+    b.output *= unit, b.outputs = least(b.outputs * unit, c.outputs - b.output);
+    part(across, c.w.out, b.column, b.columns);
+    part(down, c.h.out, b.row, b.rows);
     b.group = at % c.groups, b.image = at / c.groups;
     return b;
   }
+
+ private:
+  // Threads that take these blocks finish at about the same time.
+  static bool is_even(int64_t blocks, int64_t threads) {
+    return blocks * 16 >= divide_up(blocks, threads) * threads * 15;
+  }
 };
 
-// y = the convolution of x, by blocks on the pool. `taps` of c is not 0.
-template <class In>
-dvt_status convolve(const Windows& c, const Operands<In>& t) {
-  if (!c.images || !c.outputs || !c.pixels) return DVT_OK;
-  const BlockCut cut(c);
-  const int64_t work = cut.outputs * cut.rows * cut.columns * c.taps;
+template <class Convolver, class In>
+dvt_status convolve(const Windows& c, const Operands<In>& t, const BlockCut& cut) {
+  const int64_t work = c.images * c.groups * c.outputs * c.pixels * c.taps / cut.count(c);
   std::atomic<bool> complete{true};
   dvt::parallel_for(uint64_t(cut.count(c)), uint64_t(300'000 / (work + 1) + 1),
                     [&](uint64_t begin, uint64_t end, uint32_t) {
-                      Convolver<In> convolve_block(c, t);
+                      Convolver convolve_block(c, t);
                       for (int64_t at = int64_t(begin); at < int64_t(end); ++at)
                         if (!convolve_block(cut.block(c, at))) complete.store(false, std::memory_order_relaxed);
                     });
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
+}
+
+// y = the convolution of x, by blocks on the pool. `taps` of c is not 0.
+template <class In>
+dvt_status convolve(const Windows& c, const Operands<In>& t) {
+  using T = gemm::Accumulator<In>;
+  if (!c.images || !c.outputs || !c.pixels) return DVT_OK;
+  if (better_by_outputs<T>(c)) return convolve<OutputConvolver<In>>(c, t, {c, true, gemm::panel<T>});
+  return convolve<Convolver<In>>(c, t, {c, false, 1});
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

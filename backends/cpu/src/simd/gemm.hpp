@@ -62,6 +62,17 @@ DOVETAIL_CPU_INLINE Out store(T x) {
   else return Out(x);
 }
 
+// Sums over k are made of runs, of `longest_run` products at most, which have sums of their own: rounding errors
+// then grow with the number of runs. A run of a panel of b fits in the first cache. All ways to compute a product
+// have the same runs, and so the same bits.
+template <class T>
+inline constexpr int64_t longest_run = sizeof(V<T>) == 64 ? 192 : 256;
+template <class T>
+DOVETAIL_CPU_INLINE int64_t run_length(int64_t k) {
+  const int64_t runs = (k + longest_run<T> - 1) / longest_run<T>;
+  return runs ? (k + runs - 1) / runs : 1;
+}
+
 // B in panels of panel<T> columns: element (p, j) is at data[j / panel * stride + p * row + j % panel]. An
 // incomplete last panel is padded: a whole vector is read.
 template <class T>
@@ -84,6 +95,18 @@ void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Shifted<T>& b,
               T* c, int64_t c_row, bool add, const T* bias = nullptr);
+// Rows of memory.
+struct Rectangle {
+  const char* at;
+  int64_t stride, rows, bytes;
+};
+// sums[pixel][output of a panel] = the sum over k of x[offset[p] + pixel] weights[p][output], or += where `add`;
+// then
+// += bias[output]. x is the windows of an image, and weights what `pack` makes of up to a panel's outputs. One run.
+// Meanwhile the lines of `soon` are brought into the caches.
+template <class T>
+void add_pixels(int64_t pixels, int64_t k, const T* x, const int64_t* offset, const T* weights, int64_t outputs,
+                T* sums, bool add, const T* bias, const Rectangle& soon);
 
 // out[j / width][p][j % width] = in[p * row + j * column], missing columns zero. Makes the panels of B and,
 // with `width` rows, the blocks of A.

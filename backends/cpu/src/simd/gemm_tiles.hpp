@@ -9,17 +9,6 @@ DOVETAIL_CPU_INLINE constexpr T least(T a, T b) {
   return a < b ? a : b;
 }
 
-// Sums over k are made of runs, of `longest_run` products at most, which have sums of their own: rounding errors
-// then grow with the number of runs. A run of a panel of b fits in the first cache. All ways to compute a product
-// have the same runs, and so the same bits.
-template <class T>
-inline constexpr int64_t longest_run = sizeof(V<T>) == 64 ? 192 : 256;
-template <class T>
-DOVETAIL_CPU_INLINE int64_t run_length(int64_t k) {
-  const int64_t runs = (k + longest_run<T> - 1) / longest_run<T>;
-  return runs ? (k + runs - 1) / runs : 1;
-}
-
 template <int Rows, int Columns, class T>
 DOVETAIL_CPU_INLINE void copy_rows(int64_t columns, const T* from, int64_t from_row, T* to, int64_t to_row) {
   constexpr int W = width<T>;
