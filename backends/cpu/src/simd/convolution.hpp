@@ -267,7 +267,8 @@ template <class In>
 dvt_status convolve(const Windows& c, const Operands<In>& t) {
   using T = gemm::Accumulator<In>;
   if (!c.images || !c.outputs || !c.pixels) return DVT_OK;
-  if (better_by_outputs<T>(c)) return convolve<OutputConvolver<In>>(c, t, {c, true, gemm::panel<T>});
+  if constexpr (std::is_floating_point_v<T>)
+    if (better_by_outputs<T>(c)) return convolve<OutputConvolver<In>>(c, t, {c, true, gemm::panel<T>});
   return convolve<Convolver<In>>(c, t, {c, false, 1});
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

@@ -94,11 +94,14 @@ void add_pixels(int64_t pixels, int64_t k, const T* x, const int64_t* offset, co
 
 #define DOVETAIL_MULTIPLY(T)                                                                                       \
   template void multiply<T>(int64_t, int64_t, int64_t, const T*, int64_t, int64_t, const Shifted<T>&, T*, int64_t, \
-                            bool, const T*);                                                                       \
-  template void add_pixels<T>(int64_t, int64_t, const T*, const int64_t*, const T*, int64_t, T*, bool, const T*,   \
-                              const Rectangle&);
+                            bool, const T*);
 DOVETAIL_MULTIPLY(float)
 DOVETAIL_MULTIPLY(double)
 DOVETAIL_MULTIPLY(uint32_t)
 DOVETAIL_MULTIPLY(uint64_t)
+#define DOVETAIL_ADD_PIXELS(T)                                                                                   \
+  template void add_pixels<T>(int64_t, int64_t, const T*, const int64_t*, const T*, int64_t, T*, bool, const T*, \
+                              const Rectangle&);
+DOVETAIL_ADD_PIXELS(float)
+DOVETAIL_ADD_PIXELS(double)
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm
