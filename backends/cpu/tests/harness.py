@@ -12,10 +12,12 @@ import importlib.util
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -416,3 +418,29 @@ def has_amx(session: Session) -> bool:
 
 def available(level: str) -> bool:
     return not absent(level)
+
+
+def forked_meanwhile(work: Callable[[], None], children: int, patience: int) -> list[int]:
+    """Exit codes of processes that do `work` once, forked while two threads do it; `patience` in seconds."""
+    done = False
+
+    def works() -> None:
+        while not done:
+            work()
+
+    threads = [threading.Thread(target=works) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    forked = []
+    for _ in range(children):
+        work()
+        child = os.fork()
+        if not child:
+            signal.alarm(patience)
+            work()
+            os._exit(0)
+        forked.append(child)
+    done = True
+    for thread in threads:
+        thread.join()
+    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in forked]

@@ -79,37 +79,18 @@ def test_lines_that_are_broken_do_not_hide_those_that_follow(tmp_path):
 
 
 FORKS = """
-    import os, signal, sys, threading
+    import sys
     sys.path.insert(0, {here!r})
     import harness, numpy as np
     cpu = harness.fresh()
     sizes = iter(range(80, 10**6))
-    done = False
 
-    def product(n):
+    def product():
+        n = next(sizes)
         x, y = np.ones((80, 256), "f4"), np.ones((256, n), "f4")
         assert (cpu.run("matmul", x, y, out="f4", shape=(80, n)) == 256).all()
 
-    def products():
-        while not done:
-            product(next(sizes))
-
-    threads = [threading.Thread(target=products) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    children = []
-    for _ in range(8):
-        product(next(sizes))
-        child = os.fork()
-        if not child:
-            signal.alarm(30)
-            product(next(sizes))
-            os._exit(0)
-        children.append(child)
-    done = True
-    for thread in threads:
-        thread.join()
-    print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
+    print(harness.forked_meanwhile(product, 8, 30))
 """
 
 

@@ -82,36 +82,15 @@ def test_a_forked_child_computes(level):
 def test_a_child_forked_while_others_build_primitives_computes(level):
     """Each product has new sizes: its code is generated under oneDNN's own locks."""
     run(level, """
-        import signal, threading
         sizes = iter(range(40, 10**6))
-        done = False
 
-        def product(n):
+        def products():
+            n = next(sizes)
             x, y = np.ones((2, 64), harness.bfloat16), np.ones((64, n), harness.bfloat16)
             assert (cpu.run("matmul", x, y, out=x.dtype, shape=(2, n)) == 64).all()
             assert (cpu.run("matmul", np.ones((32, 64), x.dtype), y, out=x.dtype, shape=(32, n)) == 64).all()
 
-        def products():
-            while not done:
-                product(next(sizes))
-
-        threads = [threading.Thread(target=products) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        children = []
-        for _ in range(40):
-            product(next(sizes))
-            child = os.fork()
-            if not child:
-                signal.alarm(60)
-                product(next(sizes))
-                os._exit(0)
-            children.append(child)
-        done = True
-        for thread in threads:
-            thread.join()
-        for child in children:
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert harness.forked_meanwhile(products, 40, 60) == [0] * 40
     """)  # fmt: skip
 
 

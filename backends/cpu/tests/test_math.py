@@ -203,7 +203,7 @@ def test_unary(cpu, op, dtype):
 
 
 # In ulp, of float32; exp where the result is normal. Those of torch 2.13: 0.56, 0.52, 1.00, 0.56.
-CLOSE = {"exp": 0.584, "log": 0.81, "erf": 0.84, "tanh": 0.55}
+CLOSE = {"exp": 0.58, "log": 0.81, "erf": 0.84, "tanh": 0.55}
 CLOSE_BY_TABLES = CLOSE | {"exp": 0.54}
 
 

@@ -248,15 +248,12 @@ THREADED = [(100, 300, 200), (1, 5000, 700), (3, 900, 1000), (513, 64, 33)]
 
 
 @pytest.mark.parametrize("dtype", [*harness.FLOATS, *harness.COMPLEX], ids=lambda d: d.name)
-def test_bits_do_not_depend_on_threads(cpu, dtype):
+def test_bits_do_not_depend_on_threads(cpu, monkeypatch, dtype):
     """Tiles at an end have few rows or columns, which as a whole product would be summed in another order."""
-    given = cpu.threads
-    try:
-        for (m, k, n), op in product(THREADED, ("matmul", "linear")):
-            x, y = draw((m, k), dtype), draw((k, n) if op == "matmul" else (n, k), dtype)
-            results = []
-            for cpu.threads in (1, 2, 3, 7):
-                results.append(cpu.run(op, x, y, out=dtype, shape=(m, n)).tobytes())
-            assert len(set(results)) == 1, (op, m, k, n)
-    finally:
-        cpu.threads = given
+    for (m, k, n), op in product(THREADED, ("matmul", "linear")):
+        x, y = draw((m, k), dtype), draw((k, n) if op == "matmul" else (n, k), dtype)
+        seen = set()
+        for threads in (1, 2, 3, 7):
+            monkeypatch.setattr(cpu, "threads", threads)
+            seen.add(cpu.run(op, x, y, out=dtype, shape=(m, n)).tobytes())
+        assert len(seen) == 1, (op, m, k, n)
