@@ -138,6 +138,8 @@ function(dovetail_cpu_libraries target destination)
   endif()
 
   add_library(dovetail_serial SHARED "${sources}/bundled/serial.c")
+  find_package(Threads REQUIRED)
+  target_link_libraries(dovetail_serial PRIVATE Threads::Threads)
   target_link_options(dovetail_serial PRIVATE "LINKER:--version-script=${sources}/bundled/serial.map")
   set_target_properties(dovetail_serial PROPERTIES LINK_DEPENDS "${sources}/bundled/serial.map"
                         LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/lib" C_VISIBILITY_PRESET default)
@@ -150,7 +152,8 @@ function(dovetail_cpu_libraries target destination)
     _dovetail_install_licences(onednn-cpu-gomp "${onednn}" ${destination})
   endif()
   if(openblas)
-    _dovetail_bundle(${target} "${openblas}" libdovetail_openblas.so.0 --rename getenv)
+    _dovetail_bundle(${target} "${openblas}" libdovetail_openblas.so.0
+                     --rename getenv pthread_mutex_lock pthread_mutex_unlock)
     _dovetail_openblas_version(version "${openblas}")
     target_compile_definitions(${target} PRIVATE DOVETAIL_CPU_OPENBLAS_VERSION="${version}")
     install(PROGRAMS "${CMAKE_CURRENT_BINARY_DIR}/lib/libdovetail_openblas.so.0" DESTINATION ${destination})

@@ -42,6 +42,14 @@ def levels():
     return [pytest.param(level, marks=mark) for level, mark in zip(harness.LEVELS, absent, strict=True)]
 
 
+def c_compiler() -> str:
+    compiler = shutil.which("cc")
+    machine = compiler and subprocess.check_output([compiler, "-dumpmachine"], text=True)
+    if not machine or not machine.startswith(platform.machine()):
+        pytest.skip("no C compiler for this processor")
+    return compiler
+
+
 @pytest.mark.parametrize("level", levels())
 def test_opened_when_needed_and_without_threads(level):
     run(level, """
@@ -94,6 +102,66 @@ def test_a_child_forked_while_others_build_primitives_computes(level):
     """)  # fmt: skip
 
 
+# Prints how many of 200 children hang that are forked while two threads multiply small matrices.
+FORKS_BESIDE_OPENBLAS = """
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void scipy_cblas_dsymm(int order, int side, int triangle, int m, int n, double alpha, const double* a, int lda,
+                       const double* b, int ldb, double beta, double* c, int ldc);
+
+static void product(void) {
+  static const double a[16] = {1}, b[16] = {1};
+  double c[16] = {0};
+  scipy_cblas_dsymm(101, 141, 121, 4, 4, 1, a, 4, b, 4, 0, c, 4);
+  if (c[0] != 1) abort();
+}
+static atomic_bool done;
+static void* products(void* unused) {
+  while (!done) product();
+  return unused;
+}
+int main(void) {
+  pthread_t threads[2];
+  for (int i = 0; i < 2; ++i) pthread_create(threads + i, NULL, products, NULL);
+  int hung = 0;
+  for (int i = 0; i < 200 && hung < 3; ++i) {
+    const pid_t child = fork();
+    if (!child) {
+      alarm(20);
+      product();
+      _exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    hung += status != 0;
+  }
+  done = true;
+  for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
+  printf("%d", hung);
+}
+"""
+
+
+def test_a_child_forked_while_openblas_computes_computes(tmp_path):
+    """OpenBLAS holds a mutex for a part of each call, most of one as small as these."""
+    compiler, folder = c_compiler(), harness.library_path().parent
+    folder = next((f for f in (folder, folder / "lib") if (f / "libdovetail_openblas.so.0").exists()), None)
+    if not folder:
+        pytest.skip("built without OpenBLAS")
+    program = tmp_path / "forks"
+    (tmp_path / "forks.c").write_text(FORKS_BESIDE_OPENBLAS)
+    library = [folder / "libdovetail_openblas.so.0", f"-Wl,-rpath,{folder}"]
+    command = [compiler, "-pthread", "-o", program, tmp_path / "forks.c", *library]
+    subprocess.run(command, check=True)
+    assert subprocess.check_output([program], text=True, timeout=100) == "0"
+
+
 # An OpenBLAS that writes no result.
 WRONG_OPENBLAS = """
 const char* scipy_openblas_get_corename(void) { return "wrong"; }
@@ -104,17 +172,9 @@ void scipy_cblas_zgemm(void) {}
 """
 
 
-def is_for_this_processor(compiler: str) -> bool:
-    machine = subprocess.run([compiler, "-dumpmachine"], capture_output=True, text=True, check=True).stdout
-    return machine.startswith(platform.machine())
-
-
 @pytest.mark.parametrize("level", levels())
 def test_a_library_that_multiplies_wrongly_is_not_used(level, tmp_path):
-    compiler = shutil.which("cc")
-    if not compiler or not is_for_this_processor(compiler):
-        pytest.skip("no C compiler for this processor")
-    name = "libdovetail_openblas.so.0"
+    compiler, name = c_compiler(), "libdovetail_openblas.so.0"
     (tmp_path / "wrong.c").write_text(WRONG_OPENBLAS)
     command = [compiler, "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", tmp_path / name, tmp_path / "wrong.c"]
     subprocess.run(command, check=True)

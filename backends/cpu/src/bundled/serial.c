@@ -1,10 +1,12 @@
-/* Replaces OpenMP and the environment for the bundled oneDNN and OpenBLAS.
+/* Replaces OpenMP, the environment and mutexes for the bundled oneDNN and OpenBLAS.
  *
  * The process has one thread pool, the host's, and these libraries are called from inside it, so each of them shall
  * see one thread. Limiting their own pools would not do: an OpenMP runtime that was used before fork()
  * hangs in the child, OpenBLAS starts its threads when it is opened, and both would follow variables that the user
  * meant for NumPy or PyTorch. The bundling step renames their references to the functions below (see
  * cmake/bundle.py), which no other library of the process can then answer. */
+#define _GNU_SOURCE
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,4 +61,25 @@ char* dovetail_getenv(const char* name) {
   if (strstr(name, "NUM_THREADS")) return one;
   char* core = strcmp(name, "OPENBLAS_CORETYPE") ? NULL : openblas_core();
   return core ? core : getenv(name);
+}
+
+/* OpenBLAS keeps a list of buffers behind a mutex for which fork() does not wait: a child forked while another
+ * thread held it hangs in its first product. Each critical section is short and none waits for another thread, so
+ * that one mutex, for which fork() does wait, can stand for all of OpenBLAS's. Recursive: they may be nested, and
+ * OpenBLAS's own handler of fork() takes one. */
+static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t section = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static void before_fork(void) { pthread_mutex_lock(&section); }
+static void in_parent(void) { pthread_mutex_unlock(&section); }
+static void in_child(void) { section = unlocked; } /* its owner was a thread of the parent */
+__attribute__((constructor)) static void make_fork_wait(void) { pthread_atfork(before_fork, in_parent, in_child); }
+
+int dovetail_pthread_mutex_lock(pthread_mutex_t* any) {
+  (void)any;
+  return pthread_mutex_lock(&section);
+}
+int dovetail_pthread_mutex_unlock(pthread_mutex_t* any) {
+  (void)any;
+  return pthread_mutex_unlock(&section);
 }
