@@ -59,6 +59,31 @@ def test_copy_writes_any_strides_and_nothing_else(cpu, dtype):
                 np.testing.assert_array_equal(base, before)
 
 
+@pytest.mark.parametrize("dtype", BY_SIZE, ids=str)
+@pytest.mark.parametrize("offset", (0, 1), ids=("aligned", "unaligned"))
+def test_copy_of_large_transpositions(cpu, dtype, offset):
+    """In planes, to rows whose distance is a multiple of 1024 bytes or not, up to more than the caches hold."""
+    line = 64 // dtype.itemsize
+    for planes, rows, columns, pitch in [
+        (1, 600, 2048, 2048),
+        (3, 333, 2111, 4096),
+        (1, 1000, 9216, 9216),
+        (2, 1061, 4096, 4160),
+        (1, 500, 2111, 2111),
+    ]:
+        x = filled((planes, columns, rows), dtype).swapaxes(1, 2)
+        memory = np.full(planes * rows * pitch + 3 * line, 1, dtype)
+        before = memory.copy()
+        start = -(memory.ctypes.data // dtype.itemsize) % line + offset
+        into, wanted = (
+            m[start : start + planes * rows * pitch].reshape(planes, rows, pitch)[..., :columns]
+            for m in (memory, before)
+        )
+        cpu.run("copy", x, out=dtype, shape=x.shape, into=into)
+        wanted[...] = x
+        np.testing.assert_array_equal(memory, before)
+
+
 def test_copy_of_scalars_and_many_axes(cpu):
     assert cpu.run("copy", np.array(3.5, "f4"), out=np.dtype("f4")) == 3.5
     assert cpu.run("copy", Scalar(np.array(3.5, "f4")), out=np.dtype("f4"), shape=(1,)) == 3.5

@@ -3,6 +3,9 @@
 #include <cstring>
 
 #include "kernel.hpp"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace strided {
@@ -115,12 +118,12 @@ void copy_rows(const Space& s, const T* in, T* out) {
   dvt::parallel_for(uint64_t(s.positions(last)), 1 + grain_bytes / sizeof(T) / uint64_t(n), rows);
 }
 
-// out[i * out_step + j] = in[j * in_step + i] for a square with 16 bytes per row, by rounds of interleaving:
+// out[i * out_step + j] = in[j * in_step + i] for a square with `width` bytes per row, by rounds of interleaving:
 // each round rotates the bits of every element's index by one.
-template <class T>
+template <class T, int width = 16>
 struct Square {
-  static constexpr int n = 16 / sizeof(T);
-  typedef T V __attribute__((vector_size(16), aligned(1), may_alias));
+  static constexpr int n = width / sizeof(T);
+  typedef T V __attribute__((vector_size(width), aligned(1), may_alias));
 
   template <int... i>
   DOVETAIL_CPU_INLINE static V interleave(V a, V b, bool high) {
@@ -128,7 +131,7 @@ struct Square {
     return high ? __builtin_shufflevector(a, b, ((n / 2 + i / 2) + (i % 2) * n)...)
                 : __builtin_shufflevector(a, b, (i / 2 + (i % 2) * n)...);
 #else
-    typedef T M __attribute__((vector_size(16)));
+    typedef T M __attribute__((vector_size(width)));
     return high ? __builtin_shuffle(a, b, M{T((n / 2 + i / 2) + (i % 2) * n)...})
                 : __builtin_shuffle(a, b, M{T(i / 2 + (i % 2) * n)...});
 #endif
@@ -173,12 +176,25 @@ constexpr int64_t tile = 64 / sizeof(T);
 
 // out[i * out_step + j] = in[j * in_step + i] for i, j < tile
 template <class T>
-void copy_tile(const T* in, int64_t in_step, T* out, int64_t out_step) {
+DOVETAIL_CPU_INLINE void shuffle_tile(const T* in, int64_t in_step, T* out, int64_t out_step) {
   constexpr int64_t n = tile<T>, part = 16 / sizeof(T);
+  for (int64_t i = 0; i < n; i += part)
+    for (int64_t j = 0; j < n; j += part) square(in + j * in_step + i, in_step, out + i * out_step + j, out_step);
+}
+template <class T>
+void copy_tile(const T* in, int64_t in_step, T* out, int64_t out_step) {
+  constexpr int64_t n = tile<T>;
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    using Whole = Square<T, 64>;
+    return Whole::template run<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>(in, in_step, out, out_step);
+  } else if constexpr (sizeof(T) == 8) {
+    return Square<T, 64>::template run<0, 1, 2, 3, 4, 5, 6, 7>(in, in_step, out, out_step);
+  }
+#endif
   alignas(64) T from[n * n];
   for (int64_t j = 0; j < n; ++j) std::memcpy(from + j * n, in + j * in_step, 64);
-  for (int64_t i = 0; i < n; i += part)
-    for (int64_t j = 0; j < n; j += part) square(from + j * n + i, n, out + i * out_step + j, out_step);
+  shuffle_tile(from, n, out, out_step);
 }
 template <class T>
 void copy_part_of_tile(const T* in, int64_t in_step, T* out, int64_t out_step, int64_t rows, int64_t columns) {
@@ -186,11 +202,116 @@ void copy_part_of_tile(const T* in, int64_t in_step, T* out, int64_t out_step, i
     for (int64_t j = 0; j < columns; ++j) out[i * out_step + j] = in[j * in_step + i];
 }
 
+#if defined(__AVX2__)
+// Blocks of tiles. Where rows of the output are multiples of 1024 bytes apart, few sets of the caches share its
+// lines, which are evicted before the next tile needs what was fetched next to them. So several lines of each row
+// of the input are read one after the other, and so are several lines of each row of the output written.
+namespace blocks {
+#if defined(__AVX512F__)
+constexpr int64_t vector = 64;
+DOVETAIL_CPU_INLINE void copy_vector(const void* from, void* to) {
+  _mm512_storeu_si512(to, _mm512_loadu_si512(from));
+}
+DOVETAIL_CPU_INLINE void stream_vector(const void* from, void* to) {
+  _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_loadu_si512(from));
+}
+#else
+constexpr int64_t vector = 32;
+DOVETAIL_CPU_INLINE void copy_vector(const void* from, void* to) {
+  _mm256_storeu_si256(static_cast<__m256i*>(to), _mm256_loadu_si256(static_cast<const __m256i*>(from)));
+}
+DOVETAIL_CPU_INLINE void stream_vector(const void* from, void* to) {
+  _mm256_stream_si256(static_cast<__m256i*>(to), _mm256_loadu_si256(static_cast<const __m256i*>(from)));
+}
+#endif
+constexpr uint64_t streamed = 8u << 20;  // bytes of an output that is written past the caches
+template <class T>
+constexpr int64_t side = (vector == 64 || sizeof(T) < 4 ? 256 : 512) / int64_t(sizeof(T));
+
+// Rows of whole lines; `past`: past the caches, to lines that are aligned.
+template <class T>
+DOVETAIL_CPU_INLINE void copy_lines(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows,
+                                    int64_t n, bool past) {
+  constexpr int64_t step = vector / int64_t(sizeof(T));
+  for (int64_t i = 0; i < rows; ++i, from += from_step, to += to_step)
+    if (past)
+      for (int64_t j = 0; j < n; j += step) stream_vector(from + j, to + j);
+    else
+      for (int64_t j = 0; j < n; j += step) copy_vector(from + j, to + j);
+}
+
+// out[i * out_step + j] = in[j * in_step + i] for rows and columns that are whole tiles, `side` at most.
+template <class T>
+[[gnu::noinline]] void copy_block(const T* in, int64_t in_step, T* out, int64_t out_step, int64_t rows,
+                                  int64_t columns, bool past) {
+  constexpr int64_t n = tile<T>;
+  alignas(64) T block[side<T> * side<T>];
+  for (int64_t j = 0; j < columns; j += n) {
+    if constexpr (vector == 64) {
+      for (int64_t i = 0; i < rows; i += n)
+        copy_tile(in + j * in_step + i, in_step, block + i * side<T> + j, side<T>);
+    } else {
+      alignas(64) T from[n * side<T>];
+      copy_lines(in + j * in_step, in_step, from, side<T>, n, rows, false);
+      for (int64_t i = 0; i < rows; i += n) shuffle_tile(from + i, side<T>, block + i * side<T> + j, side<T>);
+    }
+  }
+  copy_lines(block, side<T>, out, out_step, rows, columns, past);
+}
+
+// Whether the output is large and every line of it aligned.
+template <class T>
+bool is_streamed(const Space& s, const T* out) {
+  uint64_t bits = reinterpret_cast<uintptr_t>(out);
+  for (int axis = 0; axis < s.ndim - 1; ++axis) bits |= uint64_t(s.out[axis]) * sizeof(T);
+  return bits % 64 == 0 && uint64_t(s.positions(s.ndim)) * sizeof(T) >= streamed;
+}
+template <class T>
+bool suits(const Space& s, const T* out) {
+  const int a = s.ndim - 2, b = s.ndim - 1;
+  const int64_t step = s.out[a] * int64_t(sizeof(T));
+  return s.shape[a] >= side<T> && s.shape[b] >= side<T> && step >= 2048 &&
+         (step % 1024 == 0 || is_streamed(s, out));
+}
+
+template <class T>
+void copy(const Space& s, const T* in, T* out) {
+  constexpr int64_t n = tile<T>, size = side<T>;
+  const int a = s.ndim - 2, b = s.ndim - 1;
+  const int64_t down = divide_up(s.shape[a], size), across = divide_up(s.shape[b], size), in_step = s.in[b],
+                out_step = s.out[a];
+  const bool past = is_streamed(s, out);
+  const uint64_t count = uint64_t(s.positions(a) * down * across);
+  dvt::parallel_for(count, divide_up(grain_bytes, size * size * sizeof(T)),
+                    [&](uint64_t begin, uint64_t end, uint32_t) {
+                      for (uint64_t index = begin; index < end; ++index) {
+                        const int64_t of_plane = int64_t(index) % (down * across), i = of_plane / across * size,
+                                      j = of_plane % across * size;
+                        int64_t x, y;
+                        s.locate(a, int64_t(index) / (down * across), x, y);
+                        const T* const from = in + x + i + j * in_step;
+                        T* const to = out + y + i * out_step + j;
+                        const int64_t rows = least(s.shape[a] - i, size), columns = least(s.shape[b] - j, size),
+                                      r = rows / n * n, c = columns / n * n;
+                        copy_block(from, in_step, to, out_step, r, c, past);
+                        copy_part_of_tile(from + r, in_step, to + r * out_step, out_step, rows - r, columns);
+                        copy_part_of_tile(from + c * in_step, in_step, to + c, out_step, r, columns - c);
+                      }
+                      if (past) _mm_sfence();
+                    });
+}
+}  // namespace blocks
+#endif
+
 // The last axis is dense in the output, the last but one in the input.
 template <class T>
 void copy_transposed(const Space& s, const T* in, T* out) {
   constexpr int64_t size = tile<T>;
   const int a = s.ndim - 2, b = s.ndim - 1;
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) < 16)
+    if (blocks::suits(s, out)) return blocks::copy(s, in, out);
+#endif
   const int64_t down = (s.shape[a] + size - 1) / size, across = (s.shape[b] + size - 1) / size;
   const uint64_t tiles = uint64_t(s.positions(a) * down * across);
   const bool short_rows = s.shape[b] * int64_t(sizeof(T)) <= 1024;  // of the output, written one after the other
