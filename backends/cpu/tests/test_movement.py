@@ -316,6 +316,21 @@ def test_take_along_axis(cpu, dtype):
 
 
 @pytest.mark.parametrize("dtype", BY_SIZE, ids=str)
+@pytest.mark.parametrize("negative", ((), (0,), (601,), (600, 602, 1998), range(2001)), ids=str)
+def test_take_along_axis_in_rows_with_few_negative_indices(cpu, dtype, negative):
+    x = filled((3, 2500), dtype)
+    k = np.random.default_rng(5).integers(0, 2500, (3, 2001))
+    k[1, list(negative)] -= 2500
+    got = cpu.run("take_along_axis", x, k, out=dtype, shape=k.shape, attrs=[1])
+    np.testing.assert_array_equal(got, np.take_along_axis(x, k, 1))
+    for place, bad in (*((600 + i, 2500) for i in range(4)), (1999, -2501), (2000, 2500)):
+        wrong = k.copy()
+        wrong[1, place] = bad
+        with pytest.raises(KernelError, match=rf"index {bad} is out of range: axis 1 has 2500 elements"):
+            cpu.run("take_along_axis", x, wrong, out=dtype, shape=k.shape, attrs=[1])
+
+
+@pytest.mark.parametrize("dtype", BY_SIZE, ids=str)
 def test_scatter(cpu, dtype):
     rng = np.random.default_rng(6)
     for shape, axis in [((7,), 0), ((5, 6), 0), ((5, 6), 1), ((3, 40, 5), 1), ((4, 3, 70), 2), ((60, 2, 333), 0)]:

@@ -1,5 +1,5 @@
 // take_along_axis: out[.., i, ..] = x[.., indices[.., i, ..], ..]; the other axes broadcast. By byte size.
-#include <algorithm>
+#include <cstring>
 
 #include "simd/indices.hpp"
 
@@ -33,37 +33,68 @@ DOVETAIL_CPU_INLINE void take_valid(const T* x, int64_t x_step, int64_t stride, 
   }
 }
 
-enum class Indices { plain, negative, bad };  // all from 0 on; some count from the end; some are not on the axis
-
-DOVETAIL_CPU_INLINE Indices examine(const int64_t* index, int64_t step, int64_t size, int64_t n) {
-  uint64_t outside = 0;  // the top bit: an index is negative or too large
-  for (int64_t i = 0; i < n; ++i) {
-    const uint64_t k = uint64_t(index[i * step]);
-    outside |= k | (uint64_t(size - 1) - k);
+// out[i] = x[index[i]], four at a time, up to the first four with an index that is negative or too large: how many.
+template <class T>
+DOVETAIL_CPU_INLINE int64_t take_plain(const T* x, const int64_t* index, int64_t size, int64_t n, T* out) {
+  const uint64_t limit = uint64_t(size);
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const uint64_t a = uint64_t(index[i]), b = uint64_t(index[i + 1]), c = uint64_t(index[i + 2]),
+                   d = uint64_t(index[i + 3]);
+    if (a >= limit || b >= limit || c >= limit || d >= limit) [[unlikely]]
+      return i;
+    const T all[] = {x[a], x[b], x[c], x[d]};
+    std::memcpy(out + i, all, sizeof all);
   }
-  if (!(outside >> 63)) return Indices::plain;
-  int64_t low = 0, high = 0;
-  for (int64_t i = 0; i < n; ++i) low = std::min(low, index[i * step]), high = std::max(high, index[i * step]);
-  return low < -size || high >= size ? Indices::bad : Indices::negative;
+  for (; i < n && uint64_t(index[i]) < limit; ++i) out[i] = x[index[i]];
+  return i;
 }
 
-// Elements of one row of the output, each with an index of its own; false if one of those is not on the axis. A
-// block of indices is examined first, so that elements are taken without a question.
+// Reads a row ahead where the indices would read most of its cache lines, in an order that no processor foresees.
+template <class T>
+DOVETAIL_CPU_INLINE void prefetch_row(const T* x, int64_t size, int64_t indices) {
+  constexpr int64_t line = 64 / int64_t(sizeof(T)), fewest = 33, most = 4096;  // lines that are worth it, that fit
+  if (size < fewest * line || size > line * least(indices, most)) return;
+  for (int64_t i = 0; i < size; i += line) __builtin_prefetch(x + i);
+}
+
+enum class Indices { plain, negative, bad };  // all from 0 on; some count from the end; some are not on the axis
+
+// The top bit of the result: an index is less than `first` or not less than `size`.
+DOVETAIL_CPU_INLINE uint64_t outside(const int64_t* index, int64_t step, int64_t first, int64_t size, int64_t n) {
+  uint64_t bits = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t k = uint64_t(index[i * step]);
+    bits |= (k - uint64_t(first)) | (uint64_t(size - 1) - k);
+  }
+  return bits;
+}
+DOVETAIL_CPU_INLINE Indices examine(const int64_t* index, int64_t step, int64_t size, int64_t n) {
+  if (!(outside(index, step, 0, size, n) >> 63)) return Indices::plain;
+  return outside(index, step, -size, size, n) >> 63 ? Indices::bad : Indices::negative;
+}
+
+// Elements of one row of the output, each with an index of its own; false if one of those is not on the axis. But
+// for plain indices into a contiguous row, a block of indices is examined first, so that elements are taken without
+// a question.
 template <class T>
 bool take_row(const IterationSpace& space, const T* x, const int64_t* index, int64_t n, T* out) {
   constexpr int64_t block = 512;
   const int last = space.ndim - 1;
   const int64_t x_step = space.x[last], index_step = space.index[last], size = space.axis_size,
                 stride = space.axis_stride;
-  for (int64_t begin = 0; begin < n; begin += block) {
-    const int64_t count = std::min(block, n - begin);
+  const bool contiguous = index_step == 1 && stride == 1 && x_step == 0;
+  if (contiguous) prefetch_row(x, size, n);
+  for (int64_t begin = 0, count; begin < n; begin += count) {
+    if (contiguous) begin += take_plain(x, index + begin, size, n - begin, out + begin);
+    count = least(block, n - begin);
     const int64_t* const at = index + begin * index_step;
     const Indices kind = index_step == 1 ? examine(at, 1, size, count) : examine(at, index_step, size, count);
     if (kind == Indices::bad) return false;
     const T* const from = x + begin * x_step;
-    if (kind == Indices::negative) take_valid<true>(from, x_step, stride, at, index_step, size, count, out + begin);
-    else if (index_step == 1 && stride == 1 && x_step == 0)
-      take_valid<false>(from, 0, 1, at, 1, size, count, out + begin);
+    if (contiguous) take_valid<true>(from, 0, 1, at, 1, size, count, out + begin);
+    else if (kind == Indices::negative)
+      take_valid<true>(from, x_step, stride, at, index_step, size, count, out + begin);
     else take_valid<false>(from, x_step, stride, at, index_step, size, count, out + begin);
   }
   return true;
