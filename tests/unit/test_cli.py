@@ -161,6 +161,8 @@ def test_every_default_benchmark_runs():
         (["bench", "ad"], "no benchmark of 'ad', did you mean 'add'?"),
         (["bench", "--dtype", "flaot32"], "no dtype 'flaot32', did you mean 'float32'?"),
         (["bench", "--size", "-3"], "expected a number of elements as 4096, 64K or 1M, got '-3'"),
+        (["bench", "--seconds", "inf"], "expected a finite number of seconds, such as 0.2, got 'inf'"),
+        (["bench", "--seconds", "nan"], "expected a finite number of seconds, such as 0.2, got 'nan'"),
         (["dvices"], "no command 'dvices', did you mean 'devices'?"),
         (["devices", "--nonsense"], "--nonsense"),
     ],

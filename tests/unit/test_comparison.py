@@ -390,6 +390,7 @@ def test_ctrl_c_keeps_what_was_measured(small, monkeypatch):
         (["epx", "--against", "numpy"], "no point of 'epx', did you mean 'exp'?"),
         (["--against", "numpy", "--threads", "1,1025"], "expected numbers of threads from 1 to 1024, as 1 or 1,2"),
         (["--against", ","], "expected names with commas between them, got ','"),
+        (["--against", "numpy", "--seconds", "inf"], "expected a finite number of seconds, such as 0.2, got 'inf'"),
     ],
 )
 def test_usage_errors(args, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,16 @@ class Size(click.ParamType):
         return int(digits) * factor
 
 
+class Seconds(click.FloatRange):
+    """A finite number from 0 on: FloatRange alone lets inf and nan pass."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        seconds: float = super().convert(value, param, ctx)
+        if not math.isfinite(seconds):
+            self.fail(f"expected a finite number of seconds, such as 0.2, got {value!r}", param, ctx)
+        return seconds
+
+
 class Names(click.ParamType):
     """Names with commas between them."""
 
@@ -74,9 +85,7 @@ class Counts(click.ParamType):
     "--size", "sizes", type=Size(), multiple=True, default=["64K", "4M"], show_default=True,
     help="Elements; may be repeated.",
 )  # fmt: skip
-@click.option(
-    "--seconds", type=click.FloatRange(min=0), default=0.2, show_default=True, help="Time to spend on each line."
-)
+@click.option("--seconds", type=Seconds(min=0), default=0.2, show_default=True, help="Time to spend on each line.")
 @click.option(
     "--against", type=Names(), multiple=True,
     help="Measure the same work in torch, numpy or onnxruntime; may be repeated, or have commas.",
