@@ -75,6 +75,10 @@ def test_the_default_points_are_valid():
         ({"op": "astype", "to": "int31"}, "no dtype 'int31'"),
         ({"op": "matmul"}, r"shape2: got \[2, 3\], expected its last axis but one to have the size of the last"),
         ({"op": "add", "shape2": [2]}, r"shape2: got \[2\], expected a shape that broadcasts with \[2, 3\]"),
+        ({"shape": [2**40, 2**30]}, r"operand of shape \[1099511627776, 1073741824\] has 4398046511104 GiB"),
+        ({"shape": [2**62, 0, 4]}, "more than any array; make it smaller"),
+        ({"op": "linear", "shape": [1, 2**31, 2**31]}, r"an operand of shape \[2147483648, 2147483648\] has"),
+        ({"op": "embedding", "shape": [2**60, 2, 2]}, r"an operand of shape \[1152921504606846976\] has"),
     ],
 )
 def test_a_malformed_point_is_named(tmp_path, changes, message):

@@ -61,6 +61,30 @@ class Values:
         return self.rng.integers(0, below, shape)
 
 
+class TooLarge(ValueError):
+    """An operand would have more bytes than NumPy can count."""
+
+
+class Sizes(Values):
+    """Makes no operands. Raises TooLarge for one that no machine can have."""
+
+    def array(self, *shape: int, dtype: str | None = None) -> Any:
+        from dovetail.schema.dtypes import by_name
+
+        self._expect(shape, np.dtype(by_name[dtype or self.point.dtype].numpy).itemsize)
+
+    def indices(self, shape: Shape, below: int) -> Any:
+        self._expect(shape, np.dtype(np.int64).itemsize)
+
+    @staticmethod
+    def _expect(shape: Shape, itemsize: int) -> None:
+        size = math.prod(n for n in shape if n) * itemsize  # NumPy's own limit disregards axes of 0
+        if size > _MOST_BYTES:
+            gib = size >> 30
+            raise TooLarge(f"an operand of shape {list(shape)} has {gib} GiB, more than any array; make it smaller")
+
+
+_MOST_BYTES = np.iinfo(np.intp).max
 Operands = Callable[[Point, Values], list[Any]]
 Arrays = Sequence[Any]
 
@@ -227,7 +251,15 @@ def complaint(p: Point) -> str | None:
         return f"perm: got {list(p.perm)}, expected every axis of 0 to {rank - 1} once"
     if p.low is not None and p.high is not None and not p.low < p.high:
         return f"low: got {p.low}, expected less than high, {p.high}"
-    return _sizes_complaint(p)
+    return _sizes_complaint(p) or _size_complaint(found, p)
+
+
+def _size_complaint(kind: Kind, p: Point) -> str | None:
+    try:
+        kind.operands(p, Sizes(p))
+    except TooLarge as error:
+        return f"shape: {error}"
+    return None
 
 
 def _sizes_complaint(p: Point) -> str | None:
