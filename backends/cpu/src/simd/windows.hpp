@@ -81,21 +81,21 @@ DOVETAIL_CPU_INLINE void copy_even(const T* x, int64_t n, T* out) {
 template <class In>
 DOVETAIL_CPU_INLINE void copy_line(const In* x, int64_t step, int64_t n, gemm::Accumulator<In>* out) {
   using T = gemm::Accumulator<In>;
-  if (std::is_same_v<In, T> && step == 2) {
-    if constexpr (std::is_same_v<In, T>) copy_even<8>(x, n, out);
-  } else if (step == 2) {  // by vectors: the compiler knows the step
-    for (int64_t q = 0; q < n; ++q) out[q] = gemm::load(x[q * 2]);
-  } else if (step != 1) {
-    for (int64_t q = 0; q < n; ++q) out[q] = gemm::load(x[q * step]);
-  } else if constexpr (std::is_same_v<In, T>) {
-    copy_elements<gemm::width<T>>(x, n, out);
-  } else {
+  if constexpr (std::is_same_v<In, T>) {
+    if (step == 1) return copy_elements<gemm::width<T>>(x, n, out);
+    if (step == 2) return copy_even<8>(x, n, out);
+  } else if (step == 1) {
     constexpr int64_t P = gemm::panel<T>;
     int64_t q = 0;
     for (; q + P <= n; q += P)
       for (int i = 0; i < P; ++i) out[q + i] = gemm::load(x[q + i]);
     for (; q < n; ++q) out[q] = gemm::load(x[q]);
+    return;
+  } else if (step == 2) {  // by vectors: the compiler knows the step
+    for (int64_t q = 0; q < n; ++q) out[q] = gemm::load(x[q * 2]);
+    return;
   }
+  for (int64_t q = 0; q < n; ++q) out[q] = gemm::load(x[q * step]);
 }
 // A row of `n` pixels from `x`, zero before a and from b on.
 template <class In>
