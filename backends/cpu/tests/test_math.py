@@ -247,6 +247,24 @@ def test_float64_is_closer_than_the_bound(cpu, level, op):
     check(call(cpu, op, x), exact, CLOSE64[op][not has_fma], x)
 
 
+@pytest.mark.skipif(np.finfo(longdouble).nmant < 63, reason="long double is a double")
+def test_float64_gelu_grad_is_closer_than_the_bound(cpu):
+    """In units of the last place, but of 1/4 where two terms of about that size cancel."""
+    x = float64_samples("gelu")[0][:-1]
+    y = x.astype(longdouble)
+    density = np.exp(-y * y / 2) / np.sqrt(2 * np.arccos(longdouble.type(-1)))
+    exact = 0.5 * erf_and_erfc(-y / np.sqrt(longdouble.type(2)))[1] + y * density
+    unit = np.where(np.abs(x + 0.75) < 0.5, np.spacing(0.25), np.spacing(np.abs(exact).astype("f8")))
+    grad = np.ldexp(np.where(np.arange(x.size) % 3, 1.0, -1.0), np.arange(x.size) % 7)
+    for g in (grad, np.broadcast_to(grad[0], x.shape)):
+        error = np.abs(cpu.run("gelu_grad", x, g, out=float64, attrs=["none"]) / g - exact) / unit
+        i = int(np.argmax(error))
+        assert error[i] <= 0.8, f"{x[i]!r} is wrong by {error[i]} ulp"
+    special = np.array([np.inf, -np.inf, np.nan, 1e300, -39.5, 0, -0.0])
+    got = cpu.run("gelu_grad", special, np.ones(7), out=float64, attrs=["none"])
+    np.testing.assert_array_equal(got, [1, 0, np.nan, 1, 0, 0.5, 0.5])
+
+
 @pytest.mark.parametrize("op", ["exp", "log", "erf", "gelu", "silu", "sigmoid", "tanh"])
 def test_results_do_not_depend_on_their_neighbours(cpu, op):
     """Whatever else is in the vector: special values, which some levels compute on a way of their own."""

@@ -1,6 +1,8 @@
-// gelu_grad silu_grad: a derivative times the gradient of the result, in float. float64 uses the C library.
+// gelu_grad silu_grad: a derivative times the gradient of the result, in float. float64 uses the C library, but for
+// gelu_grad without approximation.
 #include <cmath>
 
+#include "simd/double_gradients.hpp"
 #include "simd/math_loops.hpp"
 #include "simd/wide_math.hpp"
 
@@ -31,15 +33,25 @@ double silu_grad(double x, double grad) {
   x = clamped(x, 1600);
   return gate_slope(x, x) * grad;
 }
-double gelu_grad(double x, double grad) {
-  x = clamped(x, 40);
-  // -x / sqrt(2) = z + rest: far from 0 erfc and exp would amplify the rounding of their arguments
-  const long double exact = -static_cast<long double>(x) * 0.707106781186547524400844362104849039L;
-  const double z = double(exact), rest = double(exact - z);
-  const long double square = -static_cast<long double>(z) * z;
-  const double top = double(square), e = ::exp(top) * (1 + double(square - top));
-  const double below = ::erfc(z) - 1.1283791670955126 * e * rest, density = e * (1 - 2 * z * rest);
-  return (0.5 * below + 0.39894228040143267794 * x * density) * grad;
+// Steps are 0 or 1.
+void gelu_grad_loop(const void* const* in, const int64_t* step, void* out, int64_t n) {
+  using wide::D;
+  constexpr int64_t w = D::size();
+  const double *x = static_cast<const double*>(in[0]), *grad = static_cast<const double*>(in[1]);
+  double* const y = static_cast<double*>(out);
+  const auto load = [&](const double* from, int64_t each, int64_t i) __attribute__((always_inline)) {
+    if (each == 0) return D(*from);
+    if (i + w <= n) return D(from + i, std::experimental::element_aligned);
+    alignas(64) double part[w] = {};
+    std::memcpy(part, from + i, size_t(n - i) * sizeof(double));
+    return D(part, std::experimental::element_aligned);
+  };
+  for (int64_t i = 0; i < n; i += w) {
+    alignas(64) double part[w];
+    (doubles::gelu_slope(load(x, step[0], i)) * load(grad, step[1], i))
+        .copy_to(part, std::experimental::element_aligned);
+    std::memcpy(y + i, part, size_t(least(w, n - i)) * sizeof(double));
+  }
 }
 double gelu_tanh_grad(double x, double grad) {
   constexpr double c = 1.5957691216057308;
@@ -67,7 +79,7 @@ void add_gelu(Table& t, DLDataType type) {
 void DOVETAIL_CPU_ROWS(Table& t) {
   using namespace math;
   add_binary<SiluGrad, V, scalar_loop2<silu_grad>>(t, "dvt.silu_grad");
-  constexpr Loop exact = scalar_loop2<gelu_grad>, approximate = scalar_loop2<gelu_tanh_grad>;
+  constexpr Loop exact = gelu_grad_loop, approximate = scalar_loop2<gelu_tanh_grad>;
   using wide::D;
   add_gelu<spec32x2<GeluGrad, V>, spec32x2<GeluTanhGrad, D>>(t, dvt::f32);
   add_gelu<spec64x2<exact>, spec64x2<approximate>>(t, dvt::f64);
