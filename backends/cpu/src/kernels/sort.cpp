@@ -20,21 +20,16 @@ using Unsigned = std::conditional_t<
 
 enum class Kind { unsigned_int, signed_int, floating };
 
-// Elements to keys: a < b as keys if a comes first. `infinity`: the bits of +inf, for floats.
+// Elements to keys: a < b as keys if a comes first. `infinity`: the bits of +inf, for floats. Without branches.
 template <class U>
-void make_key(Kind kind, U infinity, bool descending, U& bits) {
+U key_of(Kind kind, U infinity, bool descending, U bits) {
   constexpr U top = U(U(1) << (8 * sizeof(U) - 1));
-  if (kind == Kind::floating) {
-    const U magnitude = U(bits & U(~top));
-    if (magnitude > infinity) {  // no other float has the key ~0 in either order
-      bits = U(~U(0));
-      return;
-    }
-    bits = magnitude == 0 ? top : bits & top ? U(~bits) : U(bits | top);
-  } else if (kind == Kind::signed_int) {
-    bits = U(bits ^ top);
-  }
-  if (descending) bits = U(~bits);
+  const U flip = descending ? U(~U(0)) : U(0);
+  if (kind == Kind::unsigned_int) return U(bits ^ flip);
+  if (kind == Kind::signed_int) return U(bits ^ top ^ flip);
+  const U magnitude = U(bits & U(~top)), key = bits & top ? U(~bits) : U(bits | top);
+  // No other float has the key ~0 in either order.
+  return magnitude > infinity ? U(~U(0)) : U((magnitude == 0 ? top : key) ^ flip);
 }
 
 template <class U>
@@ -75,24 +70,37 @@ bool comes_first(const Item<U>& a, const Item<U>& b) {
   return a.key != b.key ? a.key < b.key : a.index < b.index;
 }
 
-// Moves the first k items to the beginning, in order. Items before the last of the best k so far are
-// collected until the buffer is full; then the best k are selected and the others dropped. Linear in the
-// number of items, whatever their order.
-template <class U>
-void select_first(Item<U>* items, int64_t n, int64_t k) {
-  const int64_t capacity = std::min(n, std::max(4 * k, int64_t{256}));
-  const auto keep_best = [&](int64_t end) {
+// Writes the first k of n items to `items`, in order. Items before the last of the best k so far are collected
+// until the buffer is full; then the best k are selected and the others dropped. Linear in the number of items,
+// whatever their order. `key_at(i)` is the key of item i; most blocks of keys have none that is collected.
+template <class U, class Keys>
+void select_first(Item<U>* items, int64_t n, int64_t k, Keys key_at) {
+  constexpr int64_t block = 64;
+  const int64_t capacity = least(n, k > block / 4 ? 4 * k : block);
+  int64_t end = 0;
+  for (; end < capacity; ++end) items[end] = {key_at(end), uint32_t(end)};
+  const auto keep_best = [&] {
     std::nth_element(items, items + (k - 1), items + end, comes_first<U>);
-    return items[k - 1];
+    end = k;
+    return items[k - 1].key;
   };
-  Item<U> last = keep_best(capacity);
-  int64_t end = k;
-  for (int64_t i = capacity; i < n; ++i) {
-    if (items[i].key >= last.key) continue;  // of equal items the first wins
-    items[end++] = items[i];
-    if (end == capacity) last = keep_best(end), end = k;
+  U last = keep_best(), keys[block];
+  for (int64_t begin = capacity; begin < n; begin += block) {
+    const int64_t count = least(block, n - begin);
+    if (count == block)
+      for (int64_t i = 0; i < block; ++i) keys[i] = key_at(begin + i);
+    else
+      for (int64_t i = 0; i < block; ++i) keys[i] = i < count ? key_at(begin + i) : U(~U(0));
+    U lowest = keys[0];
+    for (int64_t i = 1; i < block; ++i) lowest = keys[i] < lowest ? keys[i] : lowest;
+    if (lowest >= last) continue;  // of equal items the first wins
+    for (int64_t i = 0; i < count; ++i) {
+      if (keys[i] >= last) continue;
+      items[end++] = {keys[i], uint32_t(begin + i)};
+      if (end == capacity) last = keep_best();
+    }
   }
-  keep_best(end);
+  keep_best();
   std::sort(items, items + k, comes_first<U>);
 }
 
@@ -127,11 +135,10 @@ Item<U>* sort_pairs(Item<U>* items, Item<U>* buffer, int64_t n) {
   return made;
 }
 
-// Returns `items` or `buffer`, which begins with the first k items in order.
+// Returns `items` or `buffer`, where the sorted items are.
 template <class U>
-Item<U>* sort_first(Item<U>* items, Item<U>* buffer, int64_t n, int64_t k) {
+Item<U>* sort_all(Item<U>* items, Item<U>* buffer, int64_t n) {
   if (n <= (sizeof(U) <= 4 ? 12 : 48)) insertion_sort(items, n);
-  else if (k <= n / 64) select_first(items, n, k);
   else if constexpr (sizeof(U) <= 4)
     return n <= 1 << 14 ? sort_pairs(items, buffer, n) : radix_sort(items, buffer, n);
   else return radix_sort(items, buffer, n);
@@ -154,9 +161,8 @@ void to_keys(const K* row, int64_t stride, int64_t n, bool descending, K infinit
   K zeros = 0, nan = 0;
   const auto make = [&](K x) {
     if constexpr (kind == Kind::floating) zeros |= x == lowest, nan |= (x & ~lowest) > infinity;
-    U bits = U(x);
-    make_key(kind, U(infinity), descending, bits);
-    return K(K(bits) ^ lowest);  // the order of unsigned keys, of signed ones
+    const U key = key_of(kind, U(infinity), descending, U(x));
+    return K(K(key) ^ lowest);  // the order of unsigned keys, of signed ones
   };
   if (stride == 1)
     for (int64_t i = 0; i < n; ++i) keys[i] = make(row[i]);
@@ -263,15 +269,24 @@ class Indexed {
   // `items` has room for twice `room`.
   void sort(int64_t at, Item<U>* items) const {
     const Row row = row_of(at);
-    for (int64_t i = 0; i < rows.size; ++i) items[i] = item(row, i);
-    const Item<U>* const sorted = sort_first(items, items + room, rows.size, wanted_.count);
+    const Item<U>* sorted = items;
+    if (!few()) {
+      for (int64_t i = 0; i < rows.size; ++i) items[i] = item(row, i);
+      sorted = sort_all(items, items + room, rows.size);
+    } else {
+      // In copies, which nothing that is stored can change.
+      const auto first = [=, n = rows.size, k = wanted_.count, infinity = infinity_,
+                          down = wanted_.descending](auto bits_of) {
+        select_first(items, n, k, [=](int64_t i) { return key_of(kind, infinity, down, bits_of(i)); });
+      };
+      const U* const from = row.from;
+      if (rows.stride == 1) first([=](int64_t i) { return from[i]; });
+      else first([=, stride = rows.stride](int64_t i) { return from[i * stride]; });
+    }
     for (int64_t i = 0; i < wanted_.count; ++i) write(row, i, sorted[i].index);
   }
   // How many threads should share each row.
-  int parts() const {
-    const bool few = wanted_.count <= rows.size / 64;
-    return bytes > 4 || few ? 1 : ParallelSort<int64_t>::parts_of(rows.size, rows.count());
-  }
+  int parts() const { return bytes > 4 || few() ? 1 : ParallelSort<int64_t>::parts_of(rows.size, rows.count()); }
   bool sort_on_threads(int64_t at, int parts) const {
     ParallelSort<int64_t> sort(rows.size, parts);
     if (!sort.has_memory()) return false;
@@ -297,10 +312,9 @@ class Indexed {
     const int64_t o = at / rows.inner, i = at % rows.inner;
     return {dvt::data<const U>(rows.x) + rows.offset(o, i), o * wanted_.count * rows.inner + i};
   }
+  bool few() const { return wanted_.count && wanted_.count <= rows.size / 64; }
   Item<U> item(const Row& row, int64_t i) const {
-    U key = row.from[i * rows.stride];
-    make_key(kind, infinity_, wanted_.descending, key);
-    return {key, uint32_t(i)};
+    return {key_of(kind, infinity_, wanted_.descending, row.from[i * rows.stride]), uint32_t(i)};
   }
   void write(const Row& row, int64_t i, uint32_t index) const {
     const int64_t to = row.to + i * rows.inner;
