@@ -227,14 +227,19 @@ def test_float32_is_closer_than_the_bound(cpu, level, op):
 
 # Of float64, in ulp, with fused multiply-add and without. gelu: where the rounding of the reference's argument does
 # not matter.
-CLOSE64 = {"erf": (0.75, 0.78), "erfc": (0.75, 0.78), "tanh": (0.73, 0.73), "gelu": (0.77, 0.79)}
+CLOSE64 = {
+    "erf": (0.75, 0.78), "erfc": (0.75, 0.78), "tanh": (0.73, 0.73), "gelu": (0.77, 0.79),
+    "gelu_tanh": (0.83, 0.83), "exp": (0.53, 0.53), "exp2": (0.54, 0.54),
+    "expm1": (0.82, 0.82), "sinh": (1.4, 1.4), "cosh": (0.76, 0.76),
+    "sigmoid": (0.76, 0.76), "silu": (0.81, 0.81),
+}  # fmt: skip
 
 
 @cache
 def float64_samples(op: str) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(17)
     n = 2_000 if EMULATED else 30_000
-    widths = (0.5, 1, 3, 8) if op == "gelu" else (0.5, 1, 3, 8, 28)
+    widths = (0.5, 1, 3, 8) if op.startswith("gelu") else (0.5, 1, 3, 8, 28)
     x = np.concatenate([rng.uniform(-w, w, n) for w in widths] + [rng.uniform(26.3, 27.3, n) * (op == "erfc")])
     return x, UNARY[op][0](x.astype(longdouble))
 

@@ -1,8 +1,8 @@
-// exp log sqrt rsqrt tanh erf, and the activations sigmoid silu gelu: in float. float64 uses the C library, but for
-// tanh, erf and gelu.
+// exp log sqrt rsqrt tanh erf, and the activations sigmoid silu gelu: in float, those of float64 in double; its log
+// is the C library's.
 #include <cmath>
 
-#include "simd/double_math.hpp"
+#include "simd/double_exponential.hpp"
 #include "simd/math_loops.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -29,31 +29,16 @@ DOVETAIL_CPU_FUNCTION(GeluTanh, wide::D, wide::gelu_tanh(x));
 
 double square_root(double x) { return __builtin_sqrt(x); }
 double rsqrt(double x) { return 1 / __builtin_sqrt(x); }
-double sigmoid(double x) {
-  const double e = ::exp(-__builtin_fabs(x));
-  return (x < 0 ? e : 1) / (1 + e);
-}
-double silu(double x) {
-  if (x < -1500) return -0.0;
-  const double h = ::exp(-0.5 * __builtin_fabs(x)), positive = 1 / (1 + h * h);
-  return x < 0 ? x * h * (h * positive) : x * positive;
-}
-double gelu_tanh(double x) {
-  if (x < -40) return -0.0;
-  if (x > 40) return x;
-  const long double y = x, exact = y * (-1.59576912160573071175978423973752747L * (1 + 0.044715L * y * y));
-  const double z = double(exact), rest = double(exact - z);
-  if (x >= 0) return x / (1 + ::exp(z) * (1 + rest));
-  const double h = ::exp(-0.5 * z) * (1 - 0.5 * rest);  // exp(z) would overflow before the result vanishes
-  return x * h * (h / (1 + h * h));
-}
-
 #define DOVETAIL_CPU_LOOP64(name)                              \
   DOVETAIL_CPU_FUNCTION(name##_64, wide::D, doubles::name(x)); \
   constexpr Loop name##64 = math::vector_loop<name##_64, wide::D, double>
+DOVETAIL_CPU_LOOP64(exp);
 DOVETAIL_CPU_LOOP64(tanh);
 DOVETAIL_CPU_LOOP64(erf);
+DOVETAIL_CPU_LOOP64(sigmoid);
+DOVETAIL_CPU_LOOP64(silu);
 DOVETAIL_CPU_LOOP64(gelu);
+DOVETAIL_CPU_LOOP64(gelu_tanh);
 
 template <class F, double (*f64)(double), class X = V>
 void add(Table& t, const char* op) {
@@ -77,24 +62,23 @@ void add_gelu(Table& t, DLDataType type) {
 }
 void add_gelu(Table& t) {
   using namespace math;
-  constexpr Loop approximate64 = scalar_loop<gelu_tanh>;
   using wide::D;
   add_gelu<spec32<Gelu>, spec32<GeluTanh, D>>(t, dvt::f32);
-  add_gelu<spec64<gelu64>, spec64<approximate64>>(t, dvt::f64);
+  add_gelu<spec64<gelu64>, spec64<gelu_tanh64>>(t, dvt::f64);
   add_gelu<spec16<Gelu, Half::f16>, spec16<GeluTanh, Half::f16, D>>(t, dvt::f16);
   add_gelu<spec16<Gelu, Half::bf16>, spec16<GeluTanh, Half::bf16, D>>(t, dvt::bf16);
 }
 }  // namespace
 
 void DOVETAIL_CPU_ROWS(Table& t) {
-  add<Exp, ::exp>(t, "dvt.exp");
+  math::add_unary<Exp, V, exp64>(t, "dvt.exp");
   add<Log, ::log>(t, "dvt.log");
   add<Sqrt, square_root>(t, "dvt.sqrt");
   add<Rsqrt, rsqrt>(t, "dvt.rsqrt");
   math::add_unary<Tanh, decltype(Tanh()({})), tanh64>(t, "dvt.tanh");
   math::add_unary<Erf, V, erf64>(t, "dvt.erf");
-  add<Sigmoid, sigmoid>(t, "dvt.sigmoid");
-  add<Silu, silu>(t, "dvt.silu");
+  math::add_unary<Sigmoid, V, sigmoid64>(t, "dvt.sigmoid");
+  math::add_unary<Silu, V, silu64>(t, "dvt.silu");
   add_gelu(t);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

@@ -2,7 +2,7 @@
 // for erfc.
 #include <cmath>
 
-#include "simd/double_math.hpp"
+#include "simd/double_exponential.hpp"
 #include "simd/math_loops.hpp"
 #include "simd/wide_power.hpp"
 
@@ -24,9 +24,15 @@ DOVETAIL_CPU_FUNCTION(Asinh, asinh);
 DOVETAIL_CPU_FUNCTION(Acosh, acosh);
 DOVETAIL_CPU_FUNCTION(Atanh, atanh);
 DOVETAIL_CPU_FUNCTION(Erfc, erfc);
-struct Erfc64 {
-  DOVETAIL_CPU_INLINE D operator()(D x) const { return doubles::erfc(x); }
-};
+#define DOVETAIL_CPU_FUNCTION64(Name, name)                                  \
+  struct Name##64 {                                                          \
+    DOVETAIL_CPU_INLINE D operator()(D x) const { return doubles::name(x); } \
+  }
+DOVETAIL_CPU_FUNCTION64(Exp2, exp2);
+DOVETAIL_CPU_FUNCTION64(Expm1, expm1);
+DOVETAIL_CPU_FUNCTION64(Sinh, sinh);
+DOVETAIL_CPU_FUNCTION64(Cosh, cosh);
+DOVETAIL_CPU_FUNCTION64(Erfc, erfc);
 struct Pow {
   DOVETAIL_CPU_INLINE D operator()(D x, D y) const { return wide::pow(x, y); }
 };
@@ -35,20 +41,24 @@ template <class F, double (*f64)(double)>
 void add(Table& t, const char* op) {
   math::add_unary<F, D, math::scalar_loop<f64>>(t, op);
 }
+template <class F, class F64>
+void add(Table& t, const char* op) {
+  math::add_unary<F, D, math::vector_loop<F64, D, double>>(t, op);
+}
 }  // namespace
 
 void DOVETAIL_CPU_ROWS(Table& t) {
-  add<Exp2, ::exp2>(t, "dvt.exp2");
-  add<Expm1, ::expm1>(t, "dvt.expm1");
+  add<Exp2, Exp264>(t, "dvt.exp2");
+  add<Expm1, Expm164>(t, "dvt.expm1");
   add<Log2, ::log2>(t, "dvt.log2");
   add<Log10, ::log10>(t, "dvt.log10");
   add<Log1p, ::log1p>(t, "dvt.log1p");
-  add<Sinh, ::sinh>(t, "dvt.sinh");
-  add<Cosh, ::cosh>(t, "dvt.cosh");
+  add<Sinh, Sinh64>(t, "dvt.sinh");
+  add<Cosh, Cosh64>(t, "dvt.cosh");
   add<Asinh, ::asinh>(t, "dvt.asinh");
   add<Acosh, ::acosh>(t, "dvt.acosh");
   add<Atanh, ::atanh>(t, "dvt.atanh");
-  math::add_unary<Erfc, D, math::vector_loop<Erfc64, D, double>>(t, "dvt.erfc");
+  add<Erfc, Erfc64>(t, "dvt.erfc");
   math::add_binary<Pow, D, math::scalar_loop2<::pow>>(t, "dvt.pow");
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

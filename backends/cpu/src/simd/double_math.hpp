@@ -38,6 +38,21 @@ DOVETAIL_CPU_INLINE D polynomial(D x, const double (&c)[n]) {
   return every_other<first + 1>(square, c) * x + every_other<first>(square, c);
 }
 
+// high + low, |low| at most about an ulp of high
+struct Sum {
+  D high, low;
+};
+// a + b for |a| >= |b|
+DOVETAIL_CPU_INLINE Sum sum(D a, D b) {
+  const D high = a + b;
+  return {high, (a - high) + b};
+}
+// a + b c for |a| >= |b c|
+DOVETAIL_CPU_INLINE Sum sum_with_product(D a, D b, D c) {
+  const D high = less_product(a, -b, c);
+  return {high, less_product(a - high, -b, c)};
+}
+
 // e^(x + rest) = 2^n e^r, r = high + low.
 struct Power {
   D n, high, low;
@@ -55,6 +70,26 @@ DOVETAIL_CPU_INLINE D power_polynomial(D r) {
   return polynomial(r, c);
 }
 
+// e^r
+DOVETAIL_CPU_INLINE Sum exponential(const Power& p) {
+  const D r = p.high + p.low, half = 0.5 * r, square = half * r;
+  const Sum one = sum(1, p.high), two = sum(one.high, square);
+  const D low = (one.low + two.low) + (((p.high - r) + p.low) * r + (product_rest(half, r, square) + p.low));
+  return sum(two.high, (square * r) * (2 * power_polynomial(r)) + low);
+}
+// 2^n (high + low) for high in [1/2, 2) and n in [-1080, 1024]
+DOVETAIL_CPU_INLINE D scale(Sum factor, D n) {
+  if (stdx::all_of(n > -1010 && n < 1023)) [[likely]]
+    return (factor.high + factor.low) * wide::power_of_two(n);
+  const D large = (2 * (factor.high + factor.low)) * wide::power_of_two(stdx::max(n - 1, D(-1010)));
+  // Some result may be subnormal: 2^1000 times it is rounded to multiples of 2^-74, the last place of `unit`.
+  constexpr double unit = 0x1p-22;
+  const D power = wide::power_of_two(stdx::min(n + 1000, D(0))), y = factor.high * power;
+  const Sum shifted = sum(unit, y);
+  const D subnormal = (shifted.high + (shifted.low + factor.low * power)) - unit;
+  return select(n > -1010, large, select(y < unit, subnormal, (factor.high + factor.low) * power) * 0x1p-1000);
+}
+
 // m / (m + 2), m = e^(2 |x|) - 1; m and m + 2 are sums of two doubles each.
 DOVETAIL_CPU_INLINE D tanh(D x) {
   const auto [n, high, low] = power_of_two(2 * stdx::min(abs(x), D(22)), 0);
@@ -68,21 +103,6 @@ DOVETAIL_CPU_INLINE D tanh(D x) {
   const D inverse = 1 / below, quotient = m * inverse;
   const D remainder = less_product(m, quotient, below) + (m_rest - quotient * below_rest);
   return wide::keep_nan(x, copysign(quotient + remainder * inverse, x));
-}
-
-// high + low, |low| at most about an ulp of high
-struct Sum {
-  D high, low;
-};
-// a + b for |a| >= |b|
-DOVETAIL_CPU_INLINE Sum sum(D a, D b) {
-  const D high = a + b;
-  return {high, (a - high) + b};
-}
-// a + b c for |a| >= |b c|
-DOVETAIL_CPU_INLINE Sum sum_with_product(D a, D b, D c) {
-  const D high = less_product(a, -b, c);
-  return {high, less_product(a - high, -b, c)};
 }
 
 // From here on erfc < 1/2.
@@ -125,10 +145,7 @@ DOVETAIL_CPU_INLINE Tail erfc_tail(D a, D rest, D square, D square_rest, const d
   const D t = (a - middle) / (a + middle);
   const Sum q = sum_with_product(c[0], t, polynomial<2>(t, c) * t + c[1]);
   const Power p = power_of_two(square, square_rest);
-  const D r = p.high + p.low, half = 0.5 * r, half_square = half * r;
-  const Sum one = sum(1, p.high), two = sum(one.high, half_square);
-  const D low = (one.low + two.low) + (((p.high - r) + p.low) * r + (product_rest(half, r, half_square) + p.low));
-  const Sum e = sum(two.high, (half_square * r) * (2 * power_polynomial(r)) + low);
+  const Sum e = exponential(p);
   const D above = e.high * q.high;
   const D above_rest = product_rest(e.high, q.high, above) + (e.high * q.low + e.low * q.high);
   const D whole = 2 * a + shift;
@@ -137,18 +154,6 @@ DOVETAIL_CPU_INLINE Tail erfc_tail(D a, D rest, D square, D square_rest, const d
   const D remainder = less_product(above, quotient, below.high) + (above_rest - quotient * (below.low + 2 * rest));
   return {p.n, {quotient, remainder * inverse}};
 }
-// 2^n (high + low) for positive high and n in [-1080, 0]
-DOVETAIL_CPU_INLINE D scale(Sum factor, D n) {
-  if (stdx::all_of(n > -1010)) [[likely]]
-    return (factor.high + factor.low) * wide::power_of_two(n);
-  // Some result may be subnormal: 2^1000 times it is rounded to multiples of 2^-74, the last place of `unit`.
-  constexpr double unit = 0x1p-22;
-  const D power = wide::power_of_two(n + 1000), y = factor.high * power;
-  const Sum shifted = sum(unit, y);
-  const D subnormal = (shifted.high + (shifted.low + factor.low * power)) - unit;
-  return select(y < unit, subnormal, (factor.high + factor.low) * power) * 0x1p-1000;
-}
-
 DOVETAIL_CPU_INLINE D erfc(D x) {
   const D a = stdx::min(abs(x), D(27.3)), square = a * a;
   const Tail tail = erfc_tail(a, 0, -square, less_product(square, a, a), tail_of_erfc, middle);

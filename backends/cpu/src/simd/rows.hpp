@@ -5,6 +5,7 @@
 
 #include "scratch.hpp"
 #include "simd/combine.hpp"
+#include "simd/double_exponential.hpp"
 #include "simd/half.hpp"
 #include "simd/horizontal.hpp"
 #include "simd/math.hpp"
@@ -107,12 +108,7 @@ struct Divisor {
 };
 
 DOVETAIL_CPU_INLINE V<float> exp(V<float> x) { return math::exp(x); }
-DOVETAIL_CPU_INLINE V<double> exp(V<double> x) {
-  double lane[width<double>];
-  x.copy_to(lane, stdx::element_aligned);
-  for (double& l : lane) l = std::exp(l);
-  return load(lane);
-}
+DOVETAIL_CPU_INLINE V<double> exp(V<double> x) { return doubles::exp(x); }
 
 // Applies f to vectors of x[0, n), the last one padded; the results of f are added up in pairs of short
 // chains.
