@@ -118,6 +118,13 @@ def test_rms_norm(cpu, dtype):
         assert_close(cpu.run("rms_norm", x, w, out=dtype, shape=shape, attrs=[norm, 1e-6]), y * w.astype("f8"), 4)
 
 
+@floats
+def test_rms_norm_keeps_negative_zero(cpu, dtype):
+    x = np.array([[1, -0.0, 0, -2, -0.0] * 13]).astype(dtype)
+    got = cpu.run("rms_norm", x, None, out=dtype, shape=x.shape, attrs=[(65,), 1e-6])
+    assert (np.signbit(got) == np.signbit(x)).all()
+
+
 @pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8")], ids=lambda d: d.name)
 def test_rms_norm_divides(cpu, dtype):
     """A compiled function that divides by the root of the mean square calls it, with no larger errors."""
