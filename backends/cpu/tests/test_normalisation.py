@@ -34,6 +34,7 @@ def test_softmax(cpu, dtype):
         ((5, 33), 0),
         ((2, 3, 64), 2),
         ((1000, 3), 0),
+        ((1000, 64), 0),
     ]:
         for spread in (1, 40):
             whole = rng.uniform(-spread, spread, shape).astype(dtype)
