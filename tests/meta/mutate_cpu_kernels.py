@@ -5,7 +5,8 @@
 
 One line of a kernel, or of a file of src/simd that it rests on, is changed in one place; that object is
 compiled for one instruction set level and linked with those of a whole build, and `dovetail conform --level L2`
-runs the cases of the ops that the kernel serves, and the one of its rows. A mutant is killed when a case does not
+runs the cases of the ops that the kernel serves (if the object is one that several kernels call, those of all of
+them), and the one of its rows. A mutant is killed when a case does not
 pass; one that compiles to the very same object is no mutant. Those that survive are printed; mutants_alive.toml
 lists those that change nothing which the suite requires of a device, with reasons.
 """
@@ -48,7 +49,8 @@ SWAPS = [
 PASSED_OVER = re.compile(
     r"^\s*(//|#|template|using|namespace|struct|static_assert|enum|typedef|inline constexpr Elementwise|\}|$)|"
     r'"dvt\.|'
-    r"\b(grain|threads?|workers?|chunk|block|tile|prefetch|reserve|noexcept|alignas|assume|likely|step_bytes)\w*\b"
+    r"\b(grain|threads?|workers?|chunk|block|tile|prefetch|reserve|noexcept|alignas|assume|likely|step_bytes)\w*\b|"
+    r"\bwork\b"
 )
 
 
@@ -177,12 +179,16 @@ class Builder:
         return None if done.returncode else folder / "object.o"
 
 
-def ops_of(kernel: str) -> list[str]:
-    text = (SOURCES / "kernels" / f"{kernel}.cpp").read_text()
-    return sorted(set(re.findall(r'"dvt\.(\w+)"', text)))
+def ops_of(mutant: Mutant) -> list[str]:
+    """The ops of the mutant's kernel; of a .cpp of src/simd those of every kernel that includes its header."""
+    kernels = [SOURCES / "kernels" / f"{mutant.kernel}.cpp"]
+    if re.fullmatch(r"simd/\w+\.cpp", mutant.file):
+        header = (SOURCES / mutant.file).with_suffix(".hpp")
+        kernels += [k for k in (SOURCES / "kernels").glob("*.cpp") if header in foundations(k)]
+    return sorted({op for k in kernels for op in re.findall(r'"dvt\.(\w+)"', k.read_text())})
 
 
-def conform(library: Path, kernel: str, level: str) -> str:
+def conform(library: Path, mutant: Mutant, level: str) -> str:
     """The first case that does not pass, or "" if all do. It stops there."""
     command = [
         sys.executable,
@@ -195,7 +201,7 @@ def conform(library: Path, kernel: str, level: str) -> str:
         "L2",
     ]
     # A missing row goes unnoticed if the op has a decomposition: the table itself is checked too.
-    chosen = ["-k", " or ".join([*ops_of(kernel), "device.identity[kernel_table?"]), "--timeout", "20"]
+    chosen = ["-k", " or ".join([*ops_of(mutant), "device.identity[kernel_table?"]), "--timeout", "20"]
     environment = os.environ | {
         "DOVETAIL_BACKEND_AUTOLOAD": "0", "DOVETAIL_BACKEND_PATH": str(library), "DOVETAIL_CPU_CAPABILITY": level,
     }  # fmt: skip
@@ -229,7 +235,7 @@ def check(count: int, seed: int, build: Path, level: str) -> list[Fate]:
     builder, choices = Builder(build, level), draw(seed)
     fates: list[Fate] = []
     while len(fates) < count:
-        for kernel, mutants in choices.items():
+        for mutants in choices.values():
             if len(fates) >= count:
                 break
             for mutant in mutants:
@@ -238,7 +244,7 @@ def check(count: int, seed: int, build: Path, level: str) -> list[Fate]:
                     if library is None:
                         continue  # does not compile: the next one
                     begin = time.monotonic()
-                    case = conform(library, kernel, level)
+                    case = conform(library, mutant, level)
                 fates.append(Fate(mutant, bool(case), case, time.monotonic() - begin))
                 print(f"{len(fates):3} {'killed' if case else 'ALIVE ':6} {mutant}   {case}", flush=True)
                 break

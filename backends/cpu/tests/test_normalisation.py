@@ -34,6 +34,7 @@ def test_softmax(cpu, dtype):
         ((5, 33), 0),
         ((2, 3, 64), 2),
         ((1000, 3), 0),
+        ((1000, 64), 0),
     ]:
         for spread in (1, 40):
             whole = rng.uniform(-spread, spread, shape).astype(dtype)
@@ -116,6 +117,13 @@ def test_rms_norm(cpu, dtype):
         y = wide / np.sqrt((wide * wide).mean(axes, keepdims=True) + 1e-6)
         assert_close(cpu.run("rms_norm", x, None, out=dtype, shape=shape, attrs=[norm, 1e-6]), y, 4)
         assert_close(cpu.run("rms_norm", x, w, out=dtype, shape=shape, attrs=[norm, 1e-6]), y * w.astype("f8"), 4)
+
+
+@floats
+def test_rms_norm_keeps_negative_zero(cpu, dtype):
+    x = np.array([[1, -0.0, 0, -2, -0.0] * 13]).astype(dtype)
+    got = cpu.run("rms_norm", x, None, out=dtype, shape=x.shape, attrs=[(65,), 1e-6])
+    assert (np.signbit(got) == np.signbit(x)).all()
 
 
 @pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8")], ids=lambda d: d.name)

@@ -73,6 +73,7 @@ def _attention_samples() -> Iterator[Sample]:
     yield sample("heads", *heads)
     yield sample("causal", *square, is_causal=True)
     yield sample("causal_wide", *heads, is_causal=True)
+    yield sample("causal_long", *[draw(1, 1, 530, 8)] * 3, is_causal=True)
     yield sample("bool_mask", *heads, mask(9, 11))
     yield sample("head_mask", *heads, mask(2, 4, 9, 11))
     yield sample("float_mask", *heads, draw(2, 1, 9, 11))

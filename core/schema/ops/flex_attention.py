@@ -34,6 +34,7 @@ def _attention_scores_samples() -> Iterator[Sample]:
     yield sample("negative_scale", *heads, scale=-0.5)
     yield sample("grouped", draw(1, 6, 5, 8), draw(1, 2, 7, 8), enable_gqa=True)
     yield sample("one_row", draw(1, 1, 1, 8), draw(1, 1, 130, 8))
+    yield sample("long", draw(1, 2, 130, 8), draw(1, 1, 520, 8), enable_gqa=True)
     yield sample("no_keys", draw(1, 2, 3, 8), draw(1, 2, 0, 8))
     yield sample("mismatch", draw(1, 1, 9, 16), draw(1, 1, 11, 8), error=ValueError)
     yield sample("matrices", draw(9, 16), draw(11, 16), error=ValueError)

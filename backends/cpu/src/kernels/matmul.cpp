@@ -317,9 +317,8 @@ Cut cut(Batched p, const onednn::Panels& panels) {
   return c;
 }
 
-template <dvt::Product (*product)(const dvt_call*), class T>
-dvt_status pack_size(dvt_device*, const dvt_call* call, uint32_t, uint64_t* size, uint64_t* layout) {
-  Batched p(product(call));
+template <class T>
+[[gnu::noinline]] dvt_status size_of_packed(Batched p, uint64_t* size, uint64_t* layout) {
   if (p.share_b_in_few_rows()) p.join_rows();
   if constexpr (own_panels<T>) {
     if (!worth_panels<T>(p)) return DVT_UNSUPPORTED;
@@ -332,10 +331,8 @@ dvt_status pack_size(dvt_device*, const dvt_call* call, uint32_t, uint64_t* size
   return DVT_OK;
 }
 
-template <dvt::Product (*product)(const dvt_call*), class T>
-dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* to) {
-  const Batched p(product(call));
-  const T* const b = dvt::data<const T>(call->in[1]);
+template <class T>
+[[gnu::noinline]] dvt_status pack_into(const Batched& p, const T* b, const dvt_packed* to) {
   if constexpr (own_panels<T>) {
     constexpr int64_t P = gemm::panel<T>;
     return for_each_chunk(divide_up(p.n, P), 4, [&](int64_t i) {
@@ -354,9 +351,8 @@ dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* t
 
 // ---- calls
 
-template <dvt::Product (*product)(const dvt_call*), class T, class Out>
-dvt_status run(dvt_device*, const dvt_call* call) {
-  Batched p(product(call));
+template <class T, class Out>
+[[gnu::noinline]] dvt_status multiply(const dvt_call* call, Batched p) {
   const T *a = dvt::data<const T>(call->in[0]), *const b = dvt::data<const T>(call->in[1]);
   if (p.share_b_in_few_rows()) {
     T* const rows = static_cast<T*>(scratch(Scratch::rows, size_t(p.matrices * p.m * p.k) * sizeof(T)));
@@ -418,6 +414,20 @@ dvt_status run(dvt_device*, const dvt_call* call) {
                  : DVT_OOM;
     }
   return all(Engine::usual);
+}
+
+// The functions of a row, as thin as can be: matmul and linear share the rest.
+template <dvt::Product (*product)(const dvt_call*), class T, class Out>
+dvt_status run(dvt_device*, const dvt_call* call) {
+  return multiply<T, Out>(call, Batched(product(call)));
+}
+template <dvt::Product (*product)(const dvt_call*), class T>
+dvt_status pack_size(dvt_device*, const dvt_call* call, uint32_t, uint64_t* size, uint64_t* layout) {
+  return size_of_packed<T>(Batched(product(call)), size, layout);
+}
+template <dvt::Product (*product)(const dvt_call*), class T>
+dvt_status pack(dvt_device*, const dvt_call* call, uint32_t, const dvt_packed* to) {
+  return pack_into<T>(Batched(product(call)), dvt::data<const T>(call->in[1]), to);
 }
 
 template <dvt::Product (*product)(const dvt_call*), class T, class Out = T>

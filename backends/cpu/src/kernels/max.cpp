@@ -2,6 +2,9 @@
 #include "simd/reduction_rows.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
+namespace reduction {
+DOVETAIL_CPU_EXTREMA(template)
+}  // namespace reduction
 namespace {
 using namespace reduction;
 template <class T>

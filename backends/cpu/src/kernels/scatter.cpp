@@ -168,14 +168,16 @@ dvt_status join(const dvt_call* c) {
   return DVT_OK;
 }
 
-// Bits is the type of T's size that mode="set" copies. Bools add up and multiply as Max and Min.
+// Bits is the type of T's size that mode="set" copies, and as which integers add up and multiply. Bools do that as
+// Max and Min.
 template <class T, class Bits, class Sum = Add, class Product = Multiply>
 dvt_status scatter_in_mode(dvt_device* device, const dvt_call* c) {
+  using Wrapping = std::conditional_t<std::is_integral_v<T>, Bits, T>;
   const dvt::Attrs a(c);
-  if (a.is(1, "add")) return join<Sum, T>(c);
+  if (a.is(1, "add")) return join<Sum, Wrapping>(c);
   if (a.is(1, "max")) return join<Max, T>(c);
   if (a.is(1, "min")) return join<Min, T>(c);
-  if (a.is(1, "multiply")) return join<Product, T>(c);
+  if (a.is(1, "multiply")) return join<Product, Wrapping>(c);
   return scatter<Bits>(device, c);
 }
 }  // namespace

@@ -15,7 +15,8 @@ template <class T, bool logarithm>
   V<T> top = part(x, 0, n);
   for (int64_t i = 1; i < size; ++i) top = stdx::max(part(x, i * stride, n), top);
   stdx::where(top - top != 0, top) = 0;
-  V<T> sum = 0, ones = 0, run = 0;
+  V<T> ones = 0, run = 0;
+  reduction::Pairs<reduction::Sum<T>, V<T>> runs;
   for (int64_t i = 0; i < size; ++i) {
     const V<T> v = part(x, i * stride, n);
     V<T> e = rows::exp(v - top);
@@ -23,9 +24,9 @@ template <class T, bool logarithm>
     stdx::where(v == top, ones) += 1;
     stdx::where(v == top, e) = 0;
     run += e;
-    if (i % 16 == 15) sum += run, run = 0;
+    if (i % 8 == 7) runs.add(run), run = 0;
   }
-  sum = ones + (sum + run);
+  const V<T> sum = ones + (runs.total() + run);
   if constexpr (logarithm) {
     T lane[width<T>];
     sum.copy_to(lane, stdx::element_aligned);

@@ -151,19 +151,29 @@ DOVETAIL_CPU_INLINE void fold_halves(T* lane) {
   }
 }
 
+// n < V<T>::size() terms, in a vector.
+template <class Op, class T = typename Op::Type>
+DOVETAIL_CPU_INLINE V<T> part_of_vector(const T* x, int64_t n) {
+  constexpr int64_t W = V<T>::size();
+  T lane[W];
+  for (int64_t q = 0; q < W; ++q) lane[q] = q < n ? x[q] : Op::identity;
+  return V<T>(lane, stdx::element_aligned);
+}
+// The same, compiled once for short elements, which have many lanes.
+template <class Op, class T = typename Op::Type>
+[[gnu::noinline]] V<T> part_of_long_vector(const T* x, int64_t n) {
+  return part_of_vector<Op>(x, n);
+}
 // The last `rest` of the n terms at x, in a vector.
 template <class Op, class T = typename Op::Type>
 DOVETAIL_CPU_INLINE V<T> rest_of_vector(const T* x, int64_t n, int64_t rest) {
   constexpr int64_t W = V<T>::size();
-  V<T> all;
-  if (n >= W) {
-    all.copy_from(x + n - W, stdx::element_aligned);
-    stdx::where(V<T>([](auto lane) { return T(lane); }) < T(W - rest), all) = V<T>(Op::identity);
-  } else {
-    T lane[W];
-    for (int64_t q = 0; q < W; ++q) lane[q] = q < rest ? x[n - rest + q] : Op::identity;
-    all.copy_from(lane, stdx::element_aligned);
+  if (n < W) {
+    if constexpr (sizeof(T) < 4) return part_of_long_vector<Op>(x, n);
+    else return part_of_vector<Op>(x, n);
   }
+  V<T> all(x + n - W, stdx::element_aligned);
+  stdx::where(V<T>([](auto lane) { return T(lane); }) < T(W - rest), all) = V<T>(Op::identity);
   return all;
 }
 
@@ -293,8 +303,27 @@ constexpr bool is_short_row(int64_t n) {
 // rows_at_once<T> such rows: out[i] has the bits of combine_run(x + i * distance, n).
 template <class Op, class T = typename Op::Type>
 [[gnu::noinline]] void combine_rows(const T* x, int64_t distance, int64_t n, T* out) {
-  if constexpr (has_number_form<Op>)
-    if (combine_vectors_of_rows<OfNumbers<Op>, true>(x, distance, n, out)) return;
-  combine_vectors_of_rows<Op, false>(x, distance, n, out);
+  if constexpr (!has_number_form<Op>) {
+    combine_vectors_of_rows<Op, false>(x, distance, n, out);
+  } else if (!combine_vectors_of_rows<OfNumbers<Op>, true>(x, distance, n, out)) {
+    for (int i = 0; i < rows_at_once<T>; ++i) out[i] = combine_run<Op>(x + i * distance, n);
+  }
 }
+
+// Compiled in max.cpp alone, not again for argmax and any.
+#define DOVETAIL_CPU_EXTREMUM(WHAT, T)                \
+  WHAT T combine_run<Max<T>, T>(const T*, int64_t n); \
+  WHAT T combine_run<Min<T>, T>(const T*, int64_t n);
+#define DOVETAIL_CPU_EXTREMA(WHAT)      \
+  DOVETAIL_CPU_EXTREMUM(WHAT, float)    \
+  DOVETAIL_CPU_EXTREMUM(WHAT, double)   \
+  DOVETAIL_CPU_EXTREMUM(WHAT, int8_t)   \
+  DOVETAIL_CPU_EXTREMUM(WHAT, int16_t)  \
+  DOVETAIL_CPU_EXTREMUM(WHAT, int32_t)  \
+  DOVETAIL_CPU_EXTREMUM(WHAT, int64_t)  \
+  DOVETAIL_CPU_EXTREMUM(WHAT, uint8_t)  \
+  DOVETAIL_CPU_EXTREMUM(WHAT, uint16_t) \
+  DOVETAIL_CPU_EXTREMUM(WHAT, uint32_t) \
+  DOVETAIL_CPU_EXTREMUM(WHAT, uint64_t)
+DOVETAIL_CPU_EXTREMA(extern template)
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::reduction

@@ -29,28 +29,30 @@ uint32_t axis_mask(const dvt_call* c, uint32_t attribute);
 
 // left[j] = left[j] combined with right[j]
 template <class Op, class T = typename Op::Type>
-DOVETAIL_CPU_INLINE void combine_columns(T* left, const T* right, int64_t n) {
+[[gnu::noinline]] void combine_columns(T* left, const T* right, int64_t n) {
   DOVETAIL_CPU_INDEPENDENT for (int64_t j = 0; j < n; ++j) left[j] = Op::combine(left[j], right[j]);
+}
+
+// n <= run_length terms, `stride` apart, as contiguous values of T.
+template <class In, class T, class L>
+[[gnu::noinline]] const T* fetch_converted(const In* x, int64_t stride, int64_t n, T* buffer) {
+  if (stride == 1)
+    for (int64_t i = 0; i < n; ++i) buffer[i] = L::one(x[i]);
+  else if (stride == 2)  // vectors, as of a constant
+    for (int64_t i = 0; i < n; ++i) buffer[i] = L::one(x[i * 2]);
+  else
+    for (int64_t i = 0; i < n; ++i) buffer[i] = L::one(x[i * stride]);
+  return buffer;
 }
 
 template <class In, class Op, class L = Load<In, typename Op::Type>>
 struct Loops {
   using T = typename Op::Type;
 
-  // n <= run_length terms, `stride` apart, as contiguous values of T.
-  [[gnu::noinline]] static const T* fetch_converted(const In* x, int64_t stride, int64_t n, T* buffer) {
-    if (stride == 1)
-      for (int64_t i = 0; i < n; ++i) buffer[i] = L::one(x[i]);
-    else if (stride == 2)  // vectors, as of a constant
-      for (int64_t i = 0; i < n; ++i) buffer[i] = L::one(x[i * 2]);
-    else
-      for (int64_t i = 0; i < n; ++i) buffer[i] = L::one(x[i * stride]);
-    return buffer;
-  }
   DOVETAIL_CPU_INLINE static const T* fetch(const In* x, int64_t stride, int64_t n, T* buffer) {
     if constexpr (std::is_same_v<In, T>)
       if (stride == 1) return x;
-    return fetch_converted(x, stride, n, buffer);
+    return fetch_converted<In, T, L>(x, stride, n, buffer);
   }
 
   // All terms of one result.
@@ -88,8 +90,8 @@ struct Loops {
       row[i] = x + (p.n_reduced == 1 ? (r + i) * inner.stride : p.run_offset(r + i, 0));
     if constexpr (std::is_same_v<In, T> || is_half_of_float)
       if (constexpr int64_t step = lines * int64_t(V<T>::size()); columns >= step) {
-        for (int64_t j = 0; j + step <= columns; j += step) add_columns(row, j, n, out);
-        if (columns % step) add_columns(row, columns - step, n, out);  // some of them again
+        for (int64_t j = 0; j < columns; j += step)  // the last step takes some of the one before again
+          add_columns(row, least(j, columns - step), n, out);
         return;
       }
     if constexpr (std::is_same_v<In, T>) {

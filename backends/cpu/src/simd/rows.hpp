@@ -103,7 +103,7 @@ struct Divisor {
   DOVETAIL_CPU_INLINE explicit Divisor(T divisor) : by(divisor), inverse(1 / divisor) {}
   DOVETAIL_CPU_INLINE V<T> divide(V<T> x) const {
     const V<T> quotient = x * inverse;
-    return quotient + (x - quotient * by) * inverse;
+    return quotient - (quotient * by - x) * inverse;  // in this order -0 remains -0
   }
 };
 

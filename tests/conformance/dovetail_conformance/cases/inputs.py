@@ -88,7 +88,8 @@ def _junk(shape: tuple[int, ...], like: np.ndarray) -> np.ndarray:
 def place_as(a: np.ndarray, how: str, asarray: Callable[[np.ndarray], Any], function: Callable[[str], Any]) -> Any:
     """`a` on the device: dense (""), every second element of something larger (strided), every second row (rows),
     one element behind the beginning of a buffer (offset), column by column (T; F for all axes backwards), or its
-    first row repeated with stride 0 (repeated: all must be equal). function(name) gives the op of that name.
+    first row repeated with stride 0 (repeated: all must be equal), or its first column (columns: likewise).
+    function(name) gives the op of that name.
     """
     if a.dtype.kind == "b":
         junk = lambda shape: np.ones(shape, np.bool_)  # noqa: E731  other bytes are no bool
@@ -111,6 +112,6 @@ def place_as(a: np.ndarray, how: str, asarray: Callable[[np.ndarray], Any], func
         large = junk((a.shape[0] + 1, *a.shape[1:]))
         large[1:] = a
         return asarray(large)[1:]
-    if how == "repeated":
-        return function("broadcast_to")(asarray(a[:1]), a.shape)
+    if how in ("repeated", "columns"):
+        return function("broadcast_to")(asarray(a[:1] if how == "repeated" else a[..., :1]), a.shape)
     return asarray(a)

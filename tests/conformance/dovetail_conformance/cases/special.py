@@ -1,5 +1,5 @@
 """The inputs at which elementwise kernels go wrong: thresholds and adjacent numbers for ops of one operand,
-all pairs of special values for those of two."""
+all pairs of special values for those of two, and operands whose last axis has a stride of 0."""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ class Listed(Draw):
 def _listed(values: Callable[[DType], np.ndarray], *shape: int, within: tuple | None = None) -> Listed:
     low, high = within or (None, None)
     return Listed(shape, low, high, values=(values,))
+
+
+class Columns(Draw):
+    """Every row is one number, repeated: as the layout "columns" has it in memory."""
+
+    def make(self, rng: np.random.Generator, dtype: DType) -> np.ndarray:
+        return np.broadcast_to(Draw.make(self._replace(shape=(*self.shape[:-1], 1)), rng, dtype), self.shape)
 
 
 # ---- one operand -------------------------------------------------------------------------------------------------
@@ -111,22 +118,33 @@ def _within(op: Op, d: DType, sample: Sample) -> Sample:
     return sample._replace(args=args)
 
 
+def _columns(op: Op) -> Sample | None:
+    """No operand has elements of its own along the last axis: loops that take a scalar next to an array must not be
+    given two scalars, and axes must not be merged as if this one were like the others."""
+    values = [p for p in op.operands if p.kind == "value" and not p.variadic]
+    given = min(len(values), max(2, sum(p.default is REQUIRED for p in values)))
+    if not given or any(p.default is REQUIRED for p in op.params if p not in values):
+        return None
+    return Sample("rows", (Columns((5, 131)),) * given, {})
+
+
 def _transposed(op: Op) -> Iterator[Case]:
     """Kernels copy transposed matrices tile by tile: some whole tiles, and the remainders on two sides."""
     for d in (*op.dtypes, dt.complex128):
         for rows, columns in ((131, 70), (257, 64)):
-            sample = Sample(f"{rows}x{columns}", (draw(rows, columns),), {})
+            matrix = draw(rows, columns)
+            sample = Sample(f"{rows}x{columns}", (matrix if op.name == "copy" else [matrix, matrix],), {})
             yield sample_case(op, d, sample, layout="T")
 
 
 def cases(op: Op) -> Iterator[Case]:
-    if op.name == "copy":
+    if op.name in ("copy", "concat"):
         yield from _transposed(op)
     if op.reference is None or op.spec.shape not in ("same", "broadcast"):
         return
-    sample = _sample(op)
-    if sample is None:
-        return
+    sample, columns = _sample(op), _columns(op)
     for d in op.dtypes:
-        if d.kind == "f" or sample.id == "grid":
+        if sample and (d.kind == "f" or sample.id == "grid"):
             yield sample_case(op, d, _within(op, d, sample))
+        if columns:
+            yield sample_case(op, d, _within(op, d, columns), layout="columns")
