@@ -16,21 +16,21 @@ using wide::D;
     DOVETAIL_CPU_INLINE D operator()(D x) const { return wide::name(x); } \
   }
 // Of several vectors.
-#define DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Name, name)       \
-  struct Name {                                            \
-    static constexpr int at_once = 4;                      \
-    template <int n>                                       \
-    DOVETAIL_CPU_INLINE void operator()(D (&x)[n]) const { \
-      wide::name(x);                                       \
-    }                                                      \
-    DOVETAIL_CPU_INLINE D operator()(D x) const {          \
-      D one[] = {x};                                       \
-      wide::name(one);                                     \
-      return one[0];                                       \
-    }                                                      \
+#define DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Name, several, name) \
+  struct Name {                                               \
+    static constexpr int at_once = several;                   \
+    template <int n>                                          \
+    DOVETAIL_CPU_INLINE void operator()(D (&x)[n]) const {    \
+      name(x);                                                \
+    }                                                         \
+    DOVETAIL_CPU_INLINE D operator()(D x) const {             \
+      D one[] = {x};                                          \
+      name(one);                                              \
+      return one[0];                                          \
+    }                                                         \
   }
-DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Sin, sin);
-DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Cos, cos);
+DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Sin, 4, wide::sin);
+DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Cos, 4, wide::cos);
 DOVETAIL_CPU_FUNCTION(Tan, tan);
 DOVETAIL_CPU_FUNCTION(Asin, asin);
 DOVETAIL_CPU_FUNCTION(Acos, acos);
@@ -46,20 +46,24 @@ struct Atan2 {
     DOVETAIL_CPU_INLINE D operator()(D x) const { return doubles::name(x); } \
   };                                                                         \
   constexpr Loop name##64 = math::vector_loop<name##_64, D, double>
+#define DOVETAIL_CPU_FUNCTION64_OF_SEVERAL(name)                 \
+  DOVETAIL_CPU_FUNCTION_OF_SEVERAL(name##_64, 3, doubles::name); \
+  constexpr Loop name##64 = math::vector_loop<name##_64, D, double>
 struct atan2_64 {
   DOVETAIL_CPU_INLINE D operator()(D y, D x) const { return doubles::atan2(y, x); }
 };
 constexpr Loop atan264 = math::vector_loop2<atan2_64, D, double>;
 #else
 #define DOVETAIL_CPU_FUNCTION64(name) constexpr Loop name##64 = math::scalar_loop<::name>
+#define DOVETAIL_CPU_FUNCTION64_OF_SEVERAL(name) DOVETAIL_CPU_FUNCTION64(name)
 constexpr Loop atan264 = math::scalar_loop2<::atan2>;
 #endif
 DOVETAIL_CPU_FUNCTION64(sin);
 DOVETAIL_CPU_FUNCTION64(cos);
 DOVETAIL_CPU_FUNCTION64(tan);
-DOVETAIL_CPU_FUNCTION64(asin);
-DOVETAIL_CPU_FUNCTION64(acos);
 DOVETAIL_CPU_FUNCTION64(atan);
+DOVETAIL_CPU_FUNCTION64_OF_SEVERAL(asin);
+DOVETAIL_CPU_FUNCTION64_OF_SEVERAL(acos);
 }  // namespace
 
 void DOVETAIL_CPU_ROWS(Table& t) {

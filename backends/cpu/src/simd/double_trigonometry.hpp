@@ -1,6 +1,8 @@
 // Trigonometry of vectors of doubles. Only with fused multiply-add, which gives what rounding takes from a product:
 // without it these functions would be no faster than the C library, and less exact.
 #pragma once
+#include <cmath>
+
 #include "simd/double_math.hpp"
 #include "simd/math_loops.hpp"
 
@@ -126,24 +128,27 @@ DOVETAIL_CPU_INLINE D look_up(const double (&table)[16], U index) {  // by its l
   const auto low = _mm512_load_pd(table), high = _mm512_load_pd(table + 8);
   return D(_mm512_permutex2var_pd(low, static_cast<__m512i>(index), high));
 }
+alignas(64) inline constexpr double tan_above[] = {
+    0.0,  0.15099722352476874, 0.2507576484396452,  0.5122812678825426,
+    0.5,  0.7666830976185963,  1.210765031463552,   3.036457220109696,
+    1.0,  -3.036457220109696,  -1.210765031463552,  -0.7666830976185963,
+    -0.5, -0.5122812678825426, -0.2507576484396452, -0.15099722352476874,
+};
+alignas(64) inline constexpr double tan_below[] = {
+    1.0, 0.759114305027424,  0.605382515731776,  0.7666830976185963,
+    0.5, 0.5122812678825426, 0.5015152968792904, 0.603988894099075,
+    0.0, 0.603988894099075,  0.5015152968792904, 0.5122812678825426,
+    0.5, 0.7666830976185963, 0.605382515731776,  0.759114305027424,
+};
 // tan(r + n pi / 16) = (p + q tan r) / (q - p tan r), where p / q = tan(n pi / 16) to 85 bits.
 DOVETAIL_CPU_INLINE D tan(D x) {
   static constexpr Unit unit = {16 / wide::pi,
                                 {0.19634954072535038, 1.2401169746006755e-10, 2.0557821170405322e-27}};
-  alignas(64) static constexpr double p_of[] = {
-      0.0,  0.15099722352476874, 0.2507576484396452,  0.5122812678825426,
-      0.5,  0.7666830976185963,  1.210765031463552,   3.036457220109696,
-      1.0,  -3.036457220109696,  -1.210765031463552,  -0.7666830976185963,
-      -0.5, -0.5122812678825426, -0.2507576484396452, -0.15099722352476874};
-  alignas(64) static constexpr double q_of[] = {1.0, 0.759114305027424,  0.605382515731776,  0.7666830976185963,
-                                                0.5, 0.5122812678825426, 0.5015152968792904, 0.603988894099075,
-                                                0.0, 0.603988894099075,  0.5015152968792904, 0.5122812678825426,
-                                                0.5, 0.7666830976185963, 0.605382515731776,  0.759114305027424};
   static constexpr double c[] = {0.33333333333334086, 0.13333333332228536, 0.05396825923056044, 0.02186839515279911,
                                  0.008966237463706384};
   const D a = abs(x);
   const Angle angle = reduce(a, unit);
-  const D p = look_up(p_of, angle.turns), q = look_up(q_of, angle.turns);
+  const D p = look_up(tan_above, angle.turns), q = look_up(tan_below, angle.turns);
   const D r = angle.r.high, z = r * r;
   const Sum t = sum(r, (r * z) * polynomial(z, c) + angle.r.low);
   const D above = multiply_add(q, t.high, p), below = less_product(q, p, t.high);
@@ -188,32 +193,67 @@ DOVETAIL_CPU_INLINE Root negative_root(D x) {
   return {root, 0.5 / stdx::min(root, D(-1e-200))};
 #endif
 }
-// asin a for a in [0, 1/2], asin a - pi / 2 = -2 asin(sqrt((1 - a) / 2)) beyond (`far`).
-DOVETAIL_CPU_INLINE Sum asin_core(D a, Mask far) {
-  static constexpr double c[] = {0.07499999999990897,  0.044642857158603146,  0.030381943375209105,
-                                 0.022372198223130236, 0.017351885315091825,  0.01397780767543968,
-                                 0.011421813652947714, 0.010660028063980751,  0.004134594118519489,
-                                 0.020719627089299926, -0.019667320736335783, 0.031832009146904615};
-  constexpr double first = 0.16666666666666666;
+// asin a for a up to 1/2, or asin a - pi / 2 = -2 asin(sqrt((1 - a) / 2)) beyond, is the odd series of r, z = r^2.
+struct ArcSine {
+  Mask far;
+  Sum r, z;
+};
+DOVETAIL_CPU_INLINE ArcSine halve(D a) {
   const D twice = 2 - 2 * a, near_square = a * a, near_rest = multiply_add(a, a, -near_square);
   const auto [root, half_inverse] = negative_root(twice);
-  const Sum r = select(far, {root, less_product(twice, root, root) * half_inverse}, {a, 0});
-  const Sum z = select(far, {0.5 - 0.5 * a, 0}, {near_square, near_rest});
-  return odd_series(r, z, first, first, [&](D rest) __attribute__((always_inline)) {
-    return (z.high * z.high) * polynomial(z.high, c) + rest;
+  const Mask far = a > 0.5;
+  return {far, select(far, {root, less_product(twice, root, root) * half_inverse}, {a, 0}),
+          select(far, {0.5 - 0.5 * a, 0}, {near_square, near_rest})};
+}
+DOVETAIL_CPU_INLINE D asin_of(D x, Mask far, Sum series) {
+  return copysign(add(select(far, {half_pi, half_pi_rest}, {0, 0}), series), x);
+}
+DOVETAIL_CPU_INLINE D acos_of(D x, Mask far, Sum series) {
+  const Sum base = select(x < 0, {2 * half_pi, 2 * half_pi_rest}, {0, 0});
+  const U sign = ~wide::cast<U>(x);
+  return add(select(far, base, {half_pi, half_pi_rest}),
+             {change_sign(series.high, sign), change_sign(series.low, sign)});
+}
+inline constexpr double asin_terms[] = {0.07499999999990897,  0.044642857158603146,  0.030381943375209105,
+                                        0.022372198223130236, 0.017351885315091825,  0.01397780767543968,
+                                        0.011421813652947714, 0.010660028063980751,  0.004134594118519489,
+                                        0.020719627089299926, -0.019667320736335783, 0.031832009146904615};
+// Several vectors take turns, as the instructions of one wait for each other.
+template <bool cosine, int n>
+DOVETAIL_CPU_INLINE void asin_or_acos(D (&x)[n]) {
+  constexpr double first = 0.16666666666666666;
+  const auto each = [](auto step) __attribute__((always_inline)) {
+    for_each_constant(step, std::make_integer_sequence<int, n>());
+  };
+  ArcSine y[n];
+  D square[n], even[n], odd[n];
+  each([&]<int k>() __attribute__((always_inline)) {
+    y[k] = halve(abs(x[k]));
+    square[k] = y[k].z.high * y[k].z.high, even[k] = asin_terms[10], odd[k] = asin_terms[11];
+  });
+  for_each_constant(
+      [&]<int pair>() __attribute__((always_inline)) {
+        each([&]<int k>() __attribute__((always_inline)) {
+          even[k] = even[k] * square[k] + asin_terms[8 - 2 * pair],
+          odd[k] = odd[k] * square[k] + asin_terms[9 - 2 * pair];
+        });
+      },
+      std::make_integer_sequence<int, 5>());
+  each([&]<int k>() __attribute__((always_inline)) {
+    const auto higher = [&](D rest) __attribute__((always_inline)) {
+      return square[k] * (odd[k] * y[k].z.high + even[k]) + rest;
+    };
+    const Sum series = odd_series(y[k].r, y[k].z, first, first, higher);
+    x[k] = cosine ? acos_of(x[k], y[k].far, series) : asin_of(x[k], y[k].far, series);
   });
 }
-DOVETAIL_CPU_INLINE D asin(D x) {
-  const D a = abs(x);
-  const Mask far = a > 0.5;
-  return copysign(add(select(far, {half_pi, half_pi_rest}, {0, 0}), asin_core(a, far)), x);
+template <int n>
+DOVETAIL_CPU_INLINE void asin(D (&x)[n]) {
+  asin_or_acos<false>(x);
 }
-DOVETAIL_CPU_INLINE D acos(D x) {
-  const D a = abs(x);
-  const Mask far = a > 0.5;
-  const Sum y = asin_core(a, far), base = select(x < 0, {2 * half_pi, 2 * half_pi_rest}, {0, 0});
-  const U sign = ~wide::cast<U>(x);
-  return add(select(far, base, {half_pi, half_pi_rest}), {change_sign(y.high, sign), change_sign(y.low, sign)});
+template <int n>
+DOVETAIL_CPU_INLINE void acos(D (&x)[n]) {
+  asin_or_acos<true>(x);
 }
 
 // atan of a / b for |a / b| <= 1/2
@@ -226,41 +266,41 @@ DOVETAIL_CPU_INLINE Sum atan_core(Sum a, Sum b) {
   return odd_series(t, square(t), -0.3333333333333333, c);
 }
 #if defined(__AVX512F__)
+alignas(64) inline constexpr double atan_centers[] = {0.0,
+                                                      0.10934861907581456,
+                                                      0.15610118710177845,
+                                                      0.2185463135072523,
+                                                      0.3113914953811127,
+                                                      0.43606951246764797,
+                                                      0.618033988750425,
+                                                      0.8672954016951726,
+                                                      1.219803902719553,
+                                                      1.7231796783285185,
+                                                      2.414213562374996,
+                                                      3.434057830059887,
+                                                      4.807987240800154,
+                                                      6.8600570957852725,
+                                                      9.604121959738269,
+                                                      24.041594578811797};
+alignas(64) inline constexpr double atan_angles[] = {0.0,
+                                                     0.10891588785270266,
+                                                     0.1548514722713322,
+                                                     0.21516330656140648,
+                                                     0.3018746666989543,
+                                                     0.4112091396359455,
+                                                     0.5535743588974289,
+                                                     0.7144496360954261,
+                                                     0.8840959433227891,
+                                                     1.0449712205207486,
+                                                     1.1780972450964509,
+                                                     1.2874317180332988,
+                                                     1.3657326565242864,
+                                                     1.4260444908142573,
+                                                     1.46704821357731,
+                                                     1.5292257108507097};
 // atan a = atan c + atan((a - c) / (1 + a c)), c and atan c by table: c is near a and such that atan c is almost a
 // double. 16 intervals, the first up to 3/32, two of each octave, and the last from 12 on.
 DOVETAIL_CPU_INLINE D atan(D x) {
-  alignas(64) static constexpr double centers[] = {0,
-                                                   0.10934861907581456,
-                                                   0.15610118710177845,
-                                                   0.2185463135072523,
-                                                   0.3113914953811127,
-                                                   0.43606951246764797,
-                                                   0.618033988750425,
-                                                   0.8672954016951726,
-                                                   1.219803902719553,
-                                                   1.7231796783285185,
-                                                   2.414213562374996,
-                                                   3.434057830059887,
-                                                   4.807987240800154,
-                                                   6.8600570957852725,
-                                                   9.604121959738269,
-                                                   24.041594578811797};
-  alignas(64) static constexpr double angles[] = {0,
-                                                  0.10891588785270266,
-                                                  0.1548514722713322,
-                                                  0.21516330656140648,
-                                                  0.3018746666989543,
-                                                  0.4112091396359455,
-                                                  0.5535743588974289,
-                                                  0.7144496360954261,
-                                                  0.8840959433227891,
-                                                  1.0449712205207486,
-                                                  1.1780972450964509,
-                                                  1.2874317180332988,
-                                                  1.3657326565242864,
-                                                  1.4260444908142573,
-                                                  1.46704821357731,
-                                                  1.5292257108507097};
   static constexpr double c[] = {-0.33333333333333287, 0.19999999999907458, -0.14285714224212268,
                                  0.11111092329150836,  -0.0908800743433583, 0.07471197282098627};
   const __m512d all = static_cast<__m512d>(abs(x)), infinite = _mm512_set1_pd(0x1p100);
@@ -268,7 +308,7 @@ DOVETAIL_CPU_INLINE D atan(D x) {
   const __m512d within = _mm512_max_pd(_mm512_min_pd(all, _mm512_set1_pd(15)), _mm512_set1_pd(0.0625));
   // Two intervals of an octave: 4 bits from the exponent and the first bit of the fraction, where 1/16 is 0.
   const U index = (wide::cast<U>(D(within)) >> 51) + 10;
-  const D center = look_up(centers, index), angle = look_up(angles, index);
+  const D center = look_up(atan_centers, index), angle = look_up(atan_angles, index);
   const D below = multiply_add(a, center, 1), below_rest = multiply_add(a, center, 1 - below);
   const Sum t = quotient({a - center, 0}, {below, below_rest});
   const D z = t.high * t.high, fourth = z * z, power[] = {z, fourth, fourth * fourth, fourth};
