@@ -1,5 +1,5 @@
-// sin cos tan asin acos atan atan2: floats in double; float64 in double and its rounding errors, or by the C
-// library where there is no fused multiply-add.
+// sin cos tan asin acos atan atan2: floats in double. float64 by vectors of sums of two doubles; by the C library
+// at levels without fused multiply-add (see double_trigonometry.hpp).
 #include <cmath>
 
 #if defined(__FMA__) || defined(__aarch64__)

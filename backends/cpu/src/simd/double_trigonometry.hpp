@@ -1,5 +1,7 @@
-// Trigonometry of vectors of doubles. Only with fused multiply-add, which gives what rounding takes from a product:
-// without it these functions would be no faster than the C library, and less exact.
+// Trigonometry of vectors of doubles, at most 0.53 ulp: whatever is large in a result is a sum of two doubles.
+//
+// For levels with fused multiply-add, where the rounding error of a product is one instruction. Without, it takes
+// ten: then asin and acos take 1.6 times as long as the C library's, atan as long, sin and cos 0.75 times.
 #pragma once
 #include <cmath>
 
@@ -10,7 +12,7 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA::doubles {
 using wide::Mask;
 using wide::U;
 
-// a b + c, rounded once: where a b is near -c.
+// a b + c, rounded once: exact where a b is near -c.
 DOVETAIL_CPU_INLINE D multiply_add(D a, D b, D c) { return less_product(c, -a, b); }
 // x with its sign changed where the top bit of `bits` is set.
 DOVETAIL_CPU_INLINE D change_sign(D x, U bits) {
@@ -21,7 +23,7 @@ DOVETAIL_CPU_INLINE Sum select(Mask m, Sum a, Sum b) {
   return {wide::select(m, a.high, b.high), wide::select(m, a.low, b.low)};
 }
 
-// For the lanes in `mask`: y = f(x...), by the C library.
+// y, with f(x...) by the C library in the lanes where `mask` is not 0.
 template <auto f, class... Given>
 [[gnu::noinline, gnu::cold]] D by_library(D mask, D y, Given... x) {
   [[maybe_unused]] const math::ExtendedPrecision precision{};
@@ -29,7 +31,7 @@ template <auto f, class... Given>
     if (mask[i] != 0) y[i] = f(double(x[i])...);
   return y;
 }
-// y, but f(x...) by the C library where `ordinary` is false.
+// y where `ordinary`, elsewhere f(x...) by the C library: a lane has the same result whatever is in the others.
 template <auto f, class... Given>
 DOVETAIL_CPU_INLINE D unless_ordinary(Mask ordinary, D y, Given... x) {
   if (stdx::all_of(ordinary)) [[likely]]
@@ -37,8 +39,8 @@ DOVETAIL_CPU_INLINE D unless_ordinary(Mask ordinary, D y, Given... x) {
   return by_library<f>(select(ordinary, 0, 1), y, x...);
 }
 
-// c[first] + c[first + 1] x + ..., `count` terms: halves of it at the same time, of each half again. power[k] is
-// x^(2^k).
+// c[first] + c[first + 1] x + ..., `count` terms, by Estrin's scheme; power[k] is x^(2^k). Its chain of dependent
+// instructions is shorter than that of polynomial().
 template <size_t first, size_t count, size_t n>
 DOVETAIL_CPU_INLINE D by_halves(const D (&power)[4], const double (&c)[n]) {
   if constexpr (count == 1) return D(c[first]);
@@ -48,7 +50,7 @@ DOVETAIL_CPU_INLINE D by_halves(const D (&power)[4], const double (&c)[n]) {
     return by_halves<first + lower, count - lower>(power, c) * power[k] + by_halves<first, lower>(power, c);
   }
 }
-// z^2 c[0] + z^3 (c[1] + c[2] z + ...) + rest
+// z^2 c[0] + z^3 (c[1] + c[2] z + ...) + rest; adding the largest term last loses least.
 template <size_t n>
 DOVETAIL_CPU_INLINE D higher_powers(D z, const double (&c)[n], D rest) {
   const D fourth = z * z, eighth = fourth * fourth, power[] = {z, fourth, eighth, eighth * eighth};
@@ -59,8 +61,8 @@ DOVETAIL_CPU_INLINE Sum square(Sum r) {
   const D high = r.high * r.high;
   return {high, multiply_add(r.high, r.high, -high) + 2 * r.high * r.low};
 }
-// r (1 + first z + v) for z = r^2 <= 0.62; v = higher(rest) is what the higher powers of z and `rest` sum up to,
-// and `slope` the derivative of first z + v to 2^-6.
+// r (1 + first z + v) for z = r^2 <= 0.62, where higher(rest) = v + rest. `slope` is the derivative of first z + v
+// by z, to 2^-6.
 template <class F>
 DOVETAIL_CPU_INLINE Sum odd_series(Sum r, Sum z, double first, D slope, F higher) {
   const D u = first * z.high, v = higher(multiply_add(first, z.high, -u) + slope * z.low);
@@ -72,7 +74,7 @@ DOVETAIL_CPU_INLINE Sum odd_series(Sum r, Sum z, double first, const double (&c)
   const auto higher = [&](D rest) __attribute__((always_inline)) { return higher_powers(z.high, c, rest); };
   return odd_series(r, z, first, first + 2 * c[0] * z.high, higher);
 }
-// a / b; b.low at most an ulp of b.high.
+// a / b, for b.low of at most an ulp of b.high
 DOVETAIL_CPU_INLINE Sum quotient(Sum a, Sum b) {
   const D inverse = 1 / b.high, high = a.high * inverse;
   return {high, (less_product(a.high, high, b.high) + (a.low - high * b.low)) * inverse};
@@ -83,8 +85,8 @@ struct Angle {
   Sum r;
   U turns;
 };
-// Up to this limit n times the first of the three parts of `unit` is exact.
-constexpr double limit = 1e6;
+constexpr double limit = 1e6;  // of a: n times the first part of the unit is exact
+// The first of the parts has 33 bits, or 30 for the smaller unit; the others are 53 bits each.
 struct Unit {
   double inverse, parts[3];
 };
@@ -193,7 +195,8 @@ DOVETAIL_CPU_INLINE Root negative_root(D x) {
   return {root, 0.5 / stdx::min(root, D(-1e-200))};
 #endif
 }
-// asin a for a up to 1/2, or asin a - pi / 2 = -2 asin(sqrt((1 - a) / 2)) beyond, is the odd series of r, z = r^2.
+// asin a for a <= 1/2, and asin a - pi / 2 = -2 asin(sqrt((1 - a) / 2)) beyond (`far`), are r (1 + z / 6 + ...).
+// z is a^2 or (1 - a) / 2.
 struct ArcSine {
   Mask far;
   Sum r, z;
@@ -218,7 +221,7 @@ inline constexpr double asin_terms[] = {0.07499999999990897,  0.0446428571586031
                                         0.022372198223130236, 0.017351885315091825,  0.01397780767543968,
                                         0.011421813652947714, 0.010660028063980751,  0.004134594118519489,
                                         0.020719627089299926, -0.019667320736335783, 0.031832009146904615};
-// Several vectors take turns, as the instructions of one wait for each other.
+// Several vectors at once, as the instructions of one wait for each other.
 template <bool cosine, int n>
 DOVETAIL_CPU_INLINE void asin_or_acos(D (&x)[n]) {
   constexpr double first = 0.16666666666666666;
