@@ -259,6 +259,74 @@ DOVETAIL_CPU_INLINE void acos(D (&x)[n]) {
   asin_or_acos<true>(x);
 }
 
+#if defined(__AVX512F__)
+// atan a = atan c + atan((a - c) / (1 + a c)), c and atan c by table: c is near a and such that atan c is almost a
+// double. 16 intervals, the first up to 3/32 with c = 0, two of each octave, and the last from 12 on. They are
+// ordered by the lowest bit of the exponent and the highest of the fraction, among 4 bits: 1/16 has 6.
+alignas(64) inline constexpr double atan_centers[] = {2.414213562374996,
+                                                      3.434057830059887,
+                                                      4.807987240800154,
+                                                      6.8600570957852725,
+                                                      9.604121959738269,
+                                                      24.041594578811797,
+                                                      0.0,
+                                                      0.10934861907581456,
+                                                      0.15610118710177845,
+                                                      0.2185463135072523,
+                                                      0.3113914953811127,
+                                                      0.43606951246764797,
+                                                      0.618033988750425,
+                                                      0.8672954016951726,
+                                                      1.219803902719553,
+                                                      1.7231796783285185};
+alignas(64) inline constexpr double atan_angles[] = {1.1780972450964509,
+                                                     1.2874317180332988,
+                                                     1.3657326565242864,
+                                                     1.4260444908142573,
+                                                     1.46704821357731,
+                                                     1.5292257108507097,
+                                                     0.0,
+                                                     0.10891588785270266,
+                                                     0.1548514722713322,
+                                                     0.21516330656140648,
+                                                     0.3018746666989543,
+                                                     0.4112091396359455,
+                                                     0.5535743588974289,
+                                                     0.7144496360954261,
+                                                     0.8840959433227891,
+                                                     1.0449712205207486};
+struct Center {
+  D tangent, angle;
+};
+DOVETAIL_CPU_INLINE Center center_of(D a) {  // for a < 16
+  const U index = wide::cast<U>(D(_mm512_max_pd(static_cast<__m512d>(a), _mm512_set1_pd(0.0625)))) >> 51;
+  return {look_up(atan_centers, index), look_up(atan_angles, index)};
+}
+// atan t - t.high for |t| <= 0.1
+DOVETAIL_CPU_INLINE D atan_rest(Sum t) {
+  static constexpr double c[] = {-0.33333333333333287, 0.19999999999907458, -0.14285714224212268,
+                                 0.11111092329150836,  -0.0908800743433583, 0.07471197282098627};
+  const D z = t.high * t.high, fourth = z * z, power[] = {z, fourth, fourth * fourth, fourth};
+  return (t.high * z) * by_halves<0, 6>(power, c) + t.low;
+}
+DOVETAIL_CPU_INLINE D atan(D x) {
+  const __m512d all = static_cast<__m512d>(abs(x));
+  const D a(_mm512_min_pd(_mm512_set1_pd(0x1p100), all));  // without infinity, with NaN
+  const auto [tangent, angle] = center_of(D(_mm512_min_pd(all, _mm512_set1_pd(15))));
+  const D below = multiply_add(a, tangent, 1), below_rest = multiply_add(a, tangent, 1 - below);
+  const Sum t = quotient({a - tangent, 0}, {below, below_rest}), y = sum(angle, t.high);
+  return copysign(y.high + (y.low + atan_rest(t)), x);
+}
+// turns pi / 2 + atan(low / high) for 0 <= low <= high and turns in {-2, -1, 0, 1}
+DOVETAIL_CPU_INLINE D atan_of_ratio(D turns, D low, D high) {
+  const auto [tangent, angle] = center_of(low * D(_mm512_rcp14_pd(static_cast<__m512d>(high))));
+  const D part = tangent * high, part_rest = multiply_add(tangent, high, -part);
+  const D below = multiply_add(tangent, low, high), below_rest = multiply_add(tangent, low, high - below);
+  const Sum t = quotient({low - part, -part_rest}, {below, below_rest});
+  const Sum base = sum(turns * half_pi, angle), y = sum(base.high, t.high);
+  return y.high + (y.low + ((base.low + turns * half_pi_rest) + atan_rest(t)));
+}
+#else
 // atan of a / b for |a / b| <= 1/2
 DOVETAIL_CPU_INLINE Sum atan_core(Sum a, Sum b) {
   static constexpr double c[] = {0.19999999999997325,   -0.14285714285283602,  0.11111111082014687,
@@ -268,57 +336,6 @@ DOVETAIL_CPU_INLINE Sum atan_core(Sum a, Sum b) {
   const Sum t = quotient(a, b);
   return odd_series(t, square(t), -0.3333333333333333, c);
 }
-#if defined(__AVX512F__)
-alignas(64) inline constexpr double atan_centers[] = {0.0,
-                                                      0.10934861907581456,
-                                                      0.15610118710177845,
-                                                      0.2185463135072523,
-                                                      0.3113914953811127,
-                                                      0.43606951246764797,
-                                                      0.618033988750425,
-                                                      0.8672954016951726,
-                                                      1.219803902719553,
-                                                      1.7231796783285185,
-                                                      2.414213562374996,
-                                                      3.434057830059887,
-                                                      4.807987240800154,
-                                                      6.8600570957852725,
-                                                      9.604121959738269,
-                                                      24.041594578811797};
-alignas(64) inline constexpr double atan_angles[] = {0.0,
-                                                     0.10891588785270266,
-                                                     0.1548514722713322,
-                                                     0.21516330656140648,
-                                                     0.3018746666989543,
-                                                     0.4112091396359455,
-                                                     0.5535743588974289,
-                                                     0.7144496360954261,
-                                                     0.8840959433227891,
-                                                     1.0449712205207486,
-                                                     1.1780972450964509,
-                                                     1.2874317180332988,
-                                                     1.3657326565242864,
-                                                     1.4260444908142573,
-                                                     1.46704821357731,
-                                                     1.5292257108507097};
-// atan a = atan c + atan((a - c) / (1 + a c)), c and atan c by table: c is near a and such that atan c is almost a
-// double. 16 intervals, the first up to 3/32, two of each octave, and the last from 12 on.
-DOVETAIL_CPU_INLINE D atan(D x) {
-  static constexpr double c[] = {-0.33333333333333287, 0.19999999999907458, -0.14285714224212268,
-                                 0.11111092329150836,  -0.0908800743433583, 0.07471197282098627};
-  const __m512d all = static_cast<__m512d>(abs(x)), infinite = _mm512_set1_pd(0x1p100);
-  const D a(_mm512_min_pd(infinite, all));  // NaN stays
-  const __m512d within = _mm512_max_pd(_mm512_min_pd(all, _mm512_set1_pd(15)), _mm512_set1_pd(0.0625));
-  // Two intervals of an octave: 4 bits from the exponent and the first bit of the fraction, where 1/16 is 0.
-  const U index = (wide::cast<U>(D(within)) >> 51) + 10;
-  const D center = look_up(atan_centers, index), angle = look_up(atan_angles, index);
-  const D below = multiply_add(a, center, 1), below_rest = multiply_add(a, center, 1 - below);
-  const Sum t = quotient({a - center, 0}, {below, below_rest});
-  const D z = t.high * t.high, fourth = z * z, power[] = {z, fourth, fourth * fourth, fourth};
-  const Sum y = sum(angle, t.high);
-  return copysign(y.high + (y.low + ((t.high * z) * by_halves<0, 6>(power, c) + t.low)), x);
-}
-#else
 DOVETAIL_CPU_INLINE D atan(D x) {
   const D a = wide::select(abs(x) > 1e300, 1e300, abs(x));
   const Mask far = a > 0.5, farther = a > 2;  // turned by pi / 4, pi / 2
@@ -329,22 +346,21 @@ DOVETAIL_CPU_INLINE D atan(D x) {
   const Sum base = select(far, {0.5 * half_pi, 0.5 * half_pi_rest}, {0, 0});
   return copysign(add(select(farther, {half_pi, half_pi_rest}, base), y), x);
 }
+DOVETAIL_CPU_INLINE D atan_of_ratio(D turns, D low, D high) {
+  const Mask far = low > 0.5 * high;  // turned by pi / 4
+  const D both = low + high, all = turns + select(far, 0.5, 0), base = all * half_pi;
+  const Sum below = {select(far, both, high), select(far, (high - both) + low, 0)};
+  const Sum t = atan_core({select(far, low - high, low), 0}, below);
+  return add({base, multiply_add(all, half_pi, -base) + all * half_pi_rest}, t);
+}
 #endif
 DOVETAIL_CPU_INLINE D atan2(D y, D x) {
   const D b = abs(y), a = abs(x);
-  const Mask swap = b > a;
+  const Mask swap = b > a, negative = x < 0;
   const D low = select(swap, a, b), high = select(swap, b, a);
-  const Mask far = low > 0.5 * high;  // turned by pi / 4
-  const D both = low + high;
-  const Sum below = {select(far, both, high), select(far, (high - both) + low, 0)};
-  const Sum t = atan_core({select(far, low - high, low), 0}, below);
-  D turns = select(far, 0.5, 0);
-  turns = select(swap, 1 - turns, turns);
-  turns = select(x < 0, 2 - turns, turns);
-  const U sign = wide::cast<U>(x) ^ wide::cast<U>(select(swap, -0.0, 0));
-  const D base = turns * half_pi;
-  const Sum whole = {base, multiply_add(turns, half_pi, -base) + turns * half_pi_rest};
-  const D angle = copysign(add(whole, {change_sign(t.high, sign), change_sign(t.low, sign)}), y);
+  // With a = |x|, b = |y|: pi / 2 - atan(a / b), and pi minus the angle for negative x; y has the sign.
+  const D turns = select(swap, select(negative, 1, -1), select(negative, -2, 0));
+  const D angle = copysign(atan_of_ratio(turns, low, high), y);
   // No intermediate result is infinite or subnormal.
   const Mask ordinary = a <= 1e150 && b <= 1e150 && select(low == 0, high, low) >= 1e-150;
   return unless_ordinary<static_cast<double (*)(double, double)>(::atan2)>(ordinary, angle, y, x);
