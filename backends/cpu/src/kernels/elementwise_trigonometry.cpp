@@ -1,6 +1,10 @@
-// sin cos tan asin acos atan atan2: floats in double, float64 by the C library.
+// sin cos tan asin acos atan atan2: floats in double. float64 by vectors of sums of two doubles; by the C library
+// at levels without fused multiply-add (see double_trigonometry.hpp).
 #include <cmath>
 
+#if defined(__FMA__) || defined(__aarch64__)
+#include "simd/double_trigonometry.hpp"
+#endif
 #include "simd/math_loops.hpp"
 #include "simd/wide_trigonometry.hpp"
 
@@ -12,21 +16,21 @@ using wide::D;
     DOVETAIL_CPU_INLINE D operator()(D x) const { return wide::name(x); } \
   }
 // Of several vectors.
-#define DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Name, name)       \
-  struct Name {                                            \
-    static constexpr int at_once = 4;                      \
-    template <int n>                                       \
-    DOVETAIL_CPU_INLINE void operator()(D (&x)[n]) const { \
-      wide::name(x);                                       \
-    }                                                      \
-    DOVETAIL_CPU_INLINE D operator()(D x) const {          \
-      D one[] = {x};                                       \
-      wide::name(one);                                     \
-      return one[0];                                       \
-    }                                                      \
+#define DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Name, several, name) \
+  struct Name {                                               \
+    static constexpr int at_once = several;                   \
+    template <int n>                                          \
+    DOVETAIL_CPU_INLINE void operator()(D (&x)[n]) const {    \
+      name(x);                                                \
+    }                                                         \
+    DOVETAIL_CPU_INLINE D operator()(D x) const {             \
+      D one[] = {x};                                          \
+      name(one);                                              \
+      return one[0];                                          \
+    }                                                         \
   }
-DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Sin, sin);
-DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Cos, cos);
+DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Sin, 4, wide::sin);
+DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Cos, 4, wide::cos);
 DOVETAIL_CPU_FUNCTION(Tan, tan);
 DOVETAIL_CPU_FUNCTION(Asin, asin);
 DOVETAIL_CPU_FUNCTION(Acos, acos);
@@ -35,19 +39,40 @@ struct Atan2 {
   DOVETAIL_CPU_INLINE D operator()(D x, D y) const { return wide::atan2(x, y); }
 };
 
-template <class F, double (*f64)(double)>
-void add(Table& t, const char* op) {
-  math::add_unary<F, D, math::scalar_loop<f64>>(t, op);
-}
+// The loops of float64.
+#if defined(__FMA__) || defined(__aarch64__)
+#define DOVETAIL_CPU_FUNCTION64(name)                                        \
+  struct name##_64 {                                                         \
+    DOVETAIL_CPU_INLINE D operator()(D x) const { return doubles::name(x); } \
+  };                                                                         \
+  constexpr Loop name##64 = math::vector_loop<name##_64, D, double>
+#define DOVETAIL_CPU_FUNCTION64_OF_SEVERAL(name)                 \
+  DOVETAIL_CPU_FUNCTION_OF_SEVERAL(name##_64, 3, doubles::name); \
+  constexpr Loop name##64 = math::vector_loop<name##_64, D, double>
+struct atan2_64 {
+  DOVETAIL_CPU_INLINE D operator()(D y, D x) const { return doubles::atan2(y, x); }
+};
+constexpr Loop atan264 = math::vector_loop2<atan2_64, D, double>;
+#else
+#define DOVETAIL_CPU_FUNCTION64(name) constexpr Loop name##64 = math::scalar_loop<::name>
+#define DOVETAIL_CPU_FUNCTION64_OF_SEVERAL(name) DOVETAIL_CPU_FUNCTION64(name)
+constexpr Loop atan264 = math::scalar_loop2<::atan2>;
+#endif
+DOVETAIL_CPU_FUNCTION64(sin);
+DOVETAIL_CPU_FUNCTION64(cos);
+DOVETAIL_CPU_FUNCTION64(tan);
+DOVETAIL_CPU_FUNCTION64(atan);
+DOVETAIL_CPU_FUNCTION64_OF_SEVERAL(asin);
+DOVETAIL_CPU_FUNCTION64_OF_SEVERAL(acos);
 }  // namespace
 
 void DOVETAIL_CPU_ROWS(Table& t) {
-  add<Sin, ::sin>(t, "dvt.sin");
-  add<Cos, ::cos>(t, "dvt.cos");
-  add<Tan, ::tan>(t, "dvt.tan");
-  add<Asin, ::asin>(t, "dvt.asin");
-  add<Acos, ::acos>(t, "dvt.acos");
-  add<Atan, ::atan>(t, "dvt.atan");
-  math::add_binary<Atan2, D, math::scalar_loop2<::atan2>>(t, "dvt.atan2");
+  math::add_unary<Sin, D, sin64>(t, "dvt.sin");
+  math::add_unary<Cos, D, cos64>(t, "dvt.cos");
+  math::add_unary<Tan, D, tan64>(t, "dvt.tan");
+  math::add_unary<Asin, D, asin64>(t, "dvt.asin");
+  math::add_unary<Acos, D, acos64>(t, "dvt.acos");
+  math::add_unary<Atan, D, atan64>(t, "dvt.atan");
+  math::add_binary<Atan2, D, atan264>(t, "dvt.atan2");
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA
