@@ -286,6 +286,10 @@ def test_remainder_of_far_apart_numbers(cpu, dtype):
     a, b = (np.exp2(rng.uniform(low, high, 4000)) * rng.choice([-1, 1], 4000) for _ in "ab")
     a, b = a.astype(dtype), b.astype(dtype)
     check(cpu.run("remainder", a, b, out=dtype), remainder(a, b), a, b)
+    # Of multiples, and of what is next to them: their quotients are rounded to whole numbers.
+    a = (b * rng.integers(-500, 500, b.size).astype(dtype)).astype(dtype)
+    for next_to in (a, np.nextafter(a, dtype.type(0)), np.nextafter(a, dtype.type(np.inf))):
+        check(cpu.run("remainder", next_to, b, out=dtype), remainder(next_to, b), next_to, b)
 
 
 def test_must_have_rows_only(cpu):

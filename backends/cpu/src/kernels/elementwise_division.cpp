@@ -2,27 +2,35 @@
 #include <cmath>
 
 #include "dovetail/functors.hpp"
-#include "simd/elementwise.hpp"
+#include "simd/double_math.hpp"
+#include "simd/math_loops.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
 namespace {
 using namespace dvt::functors;
 
-// fmod is exact in double if quotient and divisor together have at most 53 bits.
-inline float truncated_remainder(float a, float b) {
-  const double x = a, y = b, q = x / y;
-  if (!(std::fabs(q) < 0x1p28)) return std::fmod(a, b);
-  const double n = std::trunc(q);
-  return n == 0 ? a : float(x - n * y);  // and an infinite divisor returns a
-}
-struct FloatRemainder : Remainder {  // in half the time
-  using Remainder::operator();
-  float operator()(float a, float b) const {
-    const float r = truncated_remainder(a, b);
-    if (r == 0) return __builtin_copysignf(0, b);
-    return (r < 0) != (b < 0) ? r + b : r;
+using wide::D;
+// x - n y for the whole n that gives it the sign of y: exact while n and y together have no more bits than a
+// double, or with a fused multiply-add while n has no more. `limit`: of n; beyond it fmod computes.
+template <class T>
+struct VectorRemainder {
+  static constexpr double limit = sizeof(T) == 4 ? 0x1p28 : 0x1p52;
+
+  DOVETAIL_CPU_INLINE D operator()(D x, D y) const {
+    const D quotient = x / y, n = wide::stdx::trunc(quotient);
+    D r = wide::select(n == 0, x, doubles::less_product(x, n, y));  // of an infinite y, x
+    if (!wide::stdx::all_of(wide::abs(quotient) < limit)) [[unlikely]]
+      for (size_t i = 0; i < D::size(); ++i)
+        if (!(std::fabs(quotient[i]) < limit)) r[i] = std::fmod(x[i], y[i]);
+    return wide::select(r == 0, wide::copysign(0, y), wide::select((r < 0) != (y < 0), r + y, r));
   }
 };
+#if defined(__FMA__) || defined(__aarch64__)
+constexpr Loop remainder64 = math::vector_loop2<VectorRemainder<double>, D, double>;
+#else
+double remainder(double x, double y) { return Remainder()(x, y); }
+constexpr Loop remainder64 = math::scalar_loop2<remainder>;
+#endif
 
 template <class Op>
 void add_integers(Table& t, const char* op) {
@@ -41,6 +49,6 @@ void DOVETAIL_CPU_ROWS(Table& t) {
   add_integers<Remainder>(t, "dvt.remainder");
   add_integers<Pow>(t, "dvt.pow");
   add_floats<FloorDivide>(t, "dvt.floor_divide");
-  add_floats<FloatRemainder>(t, "dvt.remainder");
+  math::add_binary<VectorRemainder<float>, D, remainder64>(t, "dvt.remainder");
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA
