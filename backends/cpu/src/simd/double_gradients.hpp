@@ -1,6 +1,6 @@
 // Derivatives of activations for vectors of doubles.
 #pragma once
-#include "simd/double_math.hpp"
+#include "simd/double_exponential.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::doubles {
 // That of x Phi(x), Phi(x) = erfc(-x / sqrt(2)) / 2: Phi(x) + x phi(x), for -|x| first; that for |x| is 1 less it.
@@ -29,5 +29,22 @@ DOVETAIL_CPU_INLINE D gelu_slope(D x) {
   const D slope = difference + lost;
   const D below = copysign(scale({abs(slope), D(0)}, n), slope);
   return wide::keep_nan(x, select(x < 0, below, 1 - below));
+}
+
+// s(z) (1 + y s(-z)), s the sigmoid, by h = e^(-|z|/2): h does not underflow before the result does.
+DOVETAIL_CPU_INLINE D gate_slope(D y, wide::Mask negative, D h) {
+  const D positive = 1 / (1 + h * h), small = h * positive;
+  const D slope = 1 + y * select(negative, positive, h * small);
+  return slope * select(negative, h, 1) * select(negative, small, positive);
+}
+DOVETAIL_CPU_INLINE D silu_slope(D x) {
+  const D z = wide::keep_nan(x, wide::clamp(x, -1600, 1600));
+  return gate_slope(z, z < 0, exp(-0.5 * abs(z)));
+}
+DOVETAIL_CPU_INLINE D gelu_tanh_slope(D x) {
+  const D y = wide::keep_nan(x, wide::clamp(x, -25, 25));
+  const Sum z = gelu_argument(abs(y));
+  const D h = exp(-0.5 * z.high) * (1 - 0.5 * z.low);
+  return gate_slope(y * (linear + 3 * cubic * (y * y)), y < 0, h);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::doubles
