@@ -65,8 +65,8 @@ DOVETAIL_CPU_INLINE D cos_core(D r) {
 // the instructions of one wait for each other.
 template <bool cosine, int n>
 DOVETAIL_CPU_INLINE void sin_by_half_turns(D (&x)[n]) {
-  static constexpr double c[] = {-0.1666666666387985, 0.008333332768529359, -0.0001984108650700057,
-                                 2.753645944364609e-06, -2.408009508712208e-08};
+  [[maybe_unused]] static constexpr double c[] = {-0.1666666666387985, 0.008333332768529359, -0.0001984108650700057,
+                                                  2.753645944364609e-06, -2.408009508712208e-08};
   constexpr double offset = cosine ? 0.5 : 0;
   const auto each = [](auto step) __attribute__((always_inline)) {
     for_each_constant(step, std::make_integer_sequence<int, n>());
