@@ -277,7 +277,7 @@ Packed packed_operand(const dvt_call* call, const Batched& p) {
 }
 
 // Where tiles would each pack the same columns of b, which takes some 5 % of their time, the threads pack it once
-// for all of them. The second caches of processors with narrower vectors are too small for what reads such panels.
+// for all of them. With narrower vectors, which compute for longer, that is no faster.
 template <class T>
 inline constexpr bool shares_panels = std::is_floating_point_v<T> && sizeof(gemm::V<float>) == 64;
 
