@@ -257,3 +257,26 @@ def test_bits_do_not_depend_on_threads(cpu, monkeypatch, dtype):
             monkeypatch.setattr(cpu, "threads", threads)
             seen.add(cpu.run(op, x, y, out=dtype, shape=(m, n)).tobytes())
         assert len(seen) == 1, (op, m, k, n)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8")], ids=lambda d: d.name)
+def test_threads_that_pack_together_change_no_bits(cpu, monkeypatch, dtype):
+    """Where several rows of tiles need the same columns of b; one thread has a single tile, which packs its own."""
+    m, k, n = (70, 40, 50) if harness.EMULATED else (400, 611, 330)
+    for op, a, b in product(("matmul", "linear"), "NT", "NTS"):
+        x, y = laid_out(draw((m, k), dtype), a), laid_out(draw((k, n) if op == "matmul" else (n, k), dtype), b)
+        seen = set()
+        for threads in (1, 2, 5):
+            monkeypatch.setattr(cpu, "threads", threads)
+            seen.add(cpu.run(op, x, y, out=dtype, shape=(m, n)).tobytes())
+        assert len(seen) == 1, (op, a, b)
+        if dtype == np.float32:  # for float64, the product to compare with takes long
+            check(cpu, op, x, y)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f4"), np.dtype("f8")], ids=lambda d: d.name)
+def test_more_terms_than_are_read_at_a_time(cpu, dtype):
+    m, k, n = (40, 300, 40) if harness.EMULATED else (45, 2500, 330)
+    bias = draw(n, dtype)
+    for a, b in product("NT", "NT"):
+        check(cpu, "linear", laid_out(draw((m, k), dtype), a), laid_out(draw((n, k), dtype), b), bias)

@@ -61,7 +61,7 @@ template <class In>
 void pack_rows(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int width, int64_t stride,
                Accumulator<In>* out) {
   using T = Accumulator<In>;
-  constexpr int64_t at_once = 16;  // rows of all panels: their lines follow each other
+  constexpr int64_t at_once = sizeof(V<T>) == 64 ? 4 : 16;  // rows of all panels: their lines follow each other
   const int64_t step = column == 1 ? at_once : k;
   for (int64_t first = 0; first < k; first += step, in += step * row, out += step * width) {
     const int64_t rows = least(step, k - first);
@@ -97,6 +97,12 @@ template <class In>
 void pack(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int width, Accumulator<In>* out) {
   pack_rows(k, n, in, row, column, width, k * width, out);
 }
+template <class T>
+void pack_some(int64_t k, int64_t n, const T* in, int64_t row, int64_t column, int64_t stride, T* out) {
+  pack_rows(k, n, in, row, column, panel<T>, stride, out);
+}
+template void pack_some<float>(int64_t, int64_t, const float*, int64_t, int64_t, int64_t, float*);
+template void pack_some<double>(int64_t, int64_t, const double*, int64_t, int64_t, int64_t, double*);
 
 namespace {
 // The product with vectors along n; `bias_of_row`: bias belongs to the rows of this product.
@@ -108,7 +114,12 @@ class Job {
   static constexpr int64_t padding = 64 / sizeof(T);  // a line of the cache
   // Processors with vectors of 64 bytes have a second cache of a megabyte or more.
   static constexpr bool large_cache = sizeof(V<T>) == 64;
-  static constexpr int64_t chunk_bytes = (large_cache ? 768 : 128) << 10;  // of an operand, in the second cache
+  static constexpr int64_t small_bytes = (large_cache ? 768 : 128) << 10,  // of a product that stays there
+      chunk_bytes = (large_cache ? 512 : 128) << 10;                       // of an operand, in the second cache
+  // There, many runs of a few rows of a, which each panel of b passes: c is written once, and never read. Panels
+  // packed here are in the third cache.
+  static constexpr bool by_panels = large_cache && std::is_floating_point_v<T>;
+  static constexpr int64_t panel_bytes = by_panels ? 3 << 20 : chunk_bytes;
 
  public:
   Job(const Product<In, Out>& p, bool bias_of_row) : p_(p), bias_of_row_(bias_of_row) {}
@@ -124,25 +135,27 @@ class Job {
     direct_c_ = std::is_same_v<Out, T> && p_.c_column == 1;
     // Few rows pass once over b, and a large second cache brings more runs as fast as they are used.
     length_ = run_length<T>(p_.k);
-    const bool streams = few_rows || p_.panels;
     const int64_t runs = (p_.k + length_ - 1) / length_,
-                  most_runs = large_cache ? (streams ? 4 : 2) : (few_rows ? 3 : 1),
+                  most_runs = few_rows      ? (large_cache ? 4 : 3)
+                              : by_panels   ? 12
+                              : large_cache ? 2
+                                            : 1,
                   steps = (runs + most_runs - 1) / most_runs,
                   step = (steps ? (runs + steps - 1) / steps : 1) * length_;
     rows_ = block_rows<T>(p_.m);
-    const auto fitting = [&](int64_t unit, int64_t size) {  // that many, of equal chunks
+    const auto fitting = [&](int64_t unit, int64_t size, int64_t bytes) {  // that many, of equal chunks
       const int64_t all = (size + unit - 1) / unit, one = unit * step * int64_t(sizeof(T)),
-                    most = chunk_bytes / one > 0 ? chunk_bytes / one : 1, chunks = (all + most - 1) / most;
+                    most = bytes / one > 0 ? bytes / one : 1, chunks = (all + most - 1) / most;
       return chunks ? (all + chunks - 1) / chunks * unit : unit;
     };
-    most_rows_ = fitting(rows_, p_.m), most_columns_ = fitting(P, p_.n);
+    most_rows_ = fitting(rows_, p_.m, chunk_bytes), most_columns_ = fitting(P, p_.n, panel_bytes);
     c_ = reinterpret_cast<T*>(p_.c), c_row_ = p_.c_row;
     if (!direct_c_) {
       c_row_ = p_.n;
       c_ = static_cast<T*>(scratch(Scratch::result, size_t(p_.m * p_.n) * sizeof(T)));
     }
     const bool packs = !p_.panels && (!direct_b_ || p_.n % P);
-    const bool by_blocks = !direct_b_ && !p_.panels && !is_small();
+    const bool by_blocks = !by_panels && !direct_b_ && !p_.panels && !is_small();
     const size_t a_size = size_packed(step + padding, by_blocks ? rows_ : least(p_.m, most_rows_), int(rows_));
     a_ = static_cast<T*>(direct_a_ ? nullptr : scratch(Scratch::operand_a, a_size));
     b_ = static_cast<T*>(packs ? scratch(Scratch::operand_b, size_packed(step, direct_b_ ? P : most_columns_, P))
@@ -164,7 +177,7 @@ class Job {
 
   // Whether all operands stay in the second cache.
   bool is_small() const {
-    return p_.m <= most_rows_ && (p_.m * p_.n + p_.k * (p_.m + p_.n)) * int64_t(sizeof(T)) <= chunk_bytes;
+    return p_.m <= most_rows_ && (p_.m * p_.n + p_.k * (p_.m + p_.n)) * int64_t(sizeof(T)) <= small_bytes;
   }
 
   void add_to_rows() {
@@ -193,38 +206,41 @@ class Job {
   void add_step(int64_t q, int64_t k) {
     const Target<T> c{c_, c_row_, q != 0, q + k == p_.k ? bias_ : nullptr};
     int64_t first = 0;  // column that is packed here
+    if constexpr (std::is_floating_point_v<In>)
+      if (p_.panels) return add_panels(q, k, p_.n, p_.panels + q * P, p_.k * P, c);
     if constexpr (!converts)
-      if (direct_b_ || p_.panels) first = p_.panels ? p_.n : p_.n / P * P, add_columns(q, k, first, c);
+      if (direct_b_) first = p_.n / P * P, add_columns(q, k, first, c);
     for (int64_t j = first; j < p_.n; j += most_columns_) {
       const int64_t n = least(most_columns_, p_.n - j);
       pack_rows(k, n, p_.b + q * p_.b_row + j * p_.b_column, p_.b_row, p_.b_column, P, k * P, b_);
       if (is_small())
         multiply_blocks<T>(p_.m, n, k, rows_of_a(0, p_.m, q, k), Panels<T>{b_, k * P, P}, c.from(0, j), length_);
+      else if constexpr (by_panels) add_panels(q, k, n, b_, k * P, c.from(0, j));
       else add_packed(q, k, n, c.from(0, j));
     }
   }
 
-  // For the first n columns, which are in place or the caller's panels: as many rows as stay in the second cache
-  // read each panel.
+  // For the first n columns, which are in place: as many rows as stay in the second cache read each panel.
   void add_columns(int64_t q, int64_t k, int64_t n, const Target<T>& c) {
     for (int64_t i = 0; i < p_.m; i += most_rows_) {
       const int64_t m = least(most_rows_, p_.m - i);
-      const Blocks<T> a = rows_of_a(i, m, q, k);
-      if constexpr (std::is_same_v<In, float>)
-        if (p_.panels) {
-          for (int64_t j = 0; j < n; j += P) {
-            const T* const panel = p_.panels + j * p_.k + q * P;
-            multiply_streamed(m, least<int64_t>(P, n - j), k, a, panel, j + P < n ? panel + p_.k * P : panel,
-                              j == 0, c.from(i, j));
-          }
-          continue;
-        }
-      if constexpr (!converts)
-        multiply_blocks<T>(m, n, k, a, Panels<T>{p_.b + q * p_.b_row, P, p_.b_row}, c.from(i, 0), length_);
+      multiply_blocks<T>(m, n, k, rows_of_a(i, m, q, k), Panels<T>{p_.b + q * p_.b_row, P, p_.b_row}, c.from(i, 0),
+                         length_);
     }
   }
-  // Panels of weights come from memory: each block of rows brings some lines of the next panel. Those that read the
-  // first one bring the next block instead, if its rows follow each other.
+  // The same for n columns in panels that are `stride` apart.
+  void add_panels(int64_t q, int64_t k, int64_t n, const T* panels, int64_t stride, const Target<T>& c) {
+    for (int64_t i = 0; i < p_.m; i += most_rows_) {
+      const int64_t m = least(most_rows_, p_.m - i);
+      const Blocks<T> a = rows_of_a(i, m, q, k);
+      const T* panel = panels;
+      for (int64_t j = 0; j < n; j += P, panel += stride)
+        multiply_streamed(m, least<int64_t>(P, n - j), k, a, panel, j + P < n ? panel + stride : panel, j == 0,
+                          c.from(i, j));
+    }
+  }
+  // Panels come from memory: each block of rows brings some lines of the next one. Those that read the first one
+  // bring the next block instead, if its rows follow each other.
   void multiply_streamed(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const T* panel, const T* next,
                          bool first, const Target<T>& c) {
     const int64_t blocks = (m + rows_ - 1) / rows_;

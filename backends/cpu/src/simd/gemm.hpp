@@ -112,6 +112,9 @@ void add_pixels(int64_t pixels, int64_t k, const T* x, const int64_t* offset, co
 // with `width` rows, the blocks of A.
 template <class In>
 void pack(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, int width, Accumulator<In>* out);
+// The same rows of all panels of B, which are `stride` apart.
+template <class T>
+void pack_some(int64_t k, int64_t n, const T* in, int64_t row, int64_t column, int64_t stride, T* out);
 inline int64_t packed_size(int64_t k, int64_t n, int width) { return (n + width - 1) / width * width * k; }
 
 // c[m, n] = a[m, k] b[k, n] + bias[n], strides in elements. For a tile, all_m and all_n are the sizes of the whole
@@ -126,7 +129,7 @@ struct Product {
   Out* c;
   int64_t c_row, c_column = 1;
   const In* bias = nullptr;
-  const Accumulator<In>* panels = nullptr;  // of float32: b as `pack` makes it, or nullptr
+  const Accumulator<In>* panels = nullptr;  // of float32, float64: b as `pack` makes it, or nullptr
   int64_t all_m = m, all_n = n;
 };
 // False: out of memory for packed operands. The callers' tiles bound it: about 4 k (m + n) + m n

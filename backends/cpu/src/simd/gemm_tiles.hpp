@@ -71,6 +71,16 @@ struct Target {
   }
 };
 
+template <class T, int Rows, int Columns>
+DOVETAIL_CPU_INLINE void add_to_sums(V<T> (&sum)[Rows][Columns], const T* at, int64_t row) {
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r, at += row) {
+    __asm__("" : "+r"(at));  // for the addresses of all rows there are no registers
+#pragma GCC unroll 8
+    for (int j = 0; j < Columns; ++j) sum[r][j] += V<T>(at + j * width<T>, stdx::element_aligned);
+  }
+}
+
 // Rows x Columns vectors of c in registers. They go through a buffer if only some of the columns are stored,
 // or if the rows of c map to the same cache lines.
 template <class T, int Rows, int Columns, class B>
@@ -89,9 +99,10 @@ template <class T, int Rows, int Columns, class B>
   if (k > 96) {  // its lines arrive while the sums are made
     const T* at = c.at;
 #pragma GCC unroll 1
-    for (int r = 0; r < Rows; ++r, at += c.row)
+    for (int r = 0; r < Rows; ++r, at += c.row) {
 #pragma GCC unroll 8
       for (int j = 0; j < Columns; ++j) __builtin_prefetch(at + j * W, 1);
+    }
   }
   do {
     V<T> sum[Rows][Columns] = {};
@@ -113,19 +124,18 @@ template <class T, int Rows, int Columns, class B>
         for (int j = 0; j < Columns; ++j) sum[r][j] += x * row[j];
       }
     }
-    const T* const bias = k == run ? c.bias : nullptr;
-    const T* const bias_of_rows = k == run ? c.bias_of_rows : nullptr;
-    const bool plain = !add && !bias && !bias_of_rows;
-    T* at = to;  // for the addresses of all rows there are no registers
+    // One term after the other, for all sums: a test for each of them takes as long as the terms.
+    if (add) add_to_sums(sum, to, to_row);
+    if (k == run && c.bias) add_to_sums(sum, c.bias, 0);
+    if (k == run && c.bias_of_rows)
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+        for (int j = 0; j < Columns; ++j) sum[r][j] += V<T>(c.bias_of_rows[r]);
+    T* at = to;
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r, at += to_row) {
       __asm__("" : "+r"(at));
-#pragma GCC unroll 8
-      for (int j = 0; !plain && j < Columns; ++j) {
-        if (add) sum[r][j] += V<T>(at + j * W, stdx::element_aligned);
-        if (bias) sum[r][j] += V<T>(bias + j * W, stdx::element_aligned);
-        if (bias_of_rows) sum[r][j] += V<T>(bias_of_rows[r]);
-      }
 #pragma GCC unroll 8
       for (int j = 0; j < Columns; ++j) sum[r][j].copy_to(at + j * W, stdx::element_aligned);
     }
