@@ -225,9 +225,36 @@ def test_float32_is_closer_than_the_bound(cpu, level, op):
     check(call(cpu, op, x), exact, (CLOSE_BY_TABLES if level in ("avx2", "avx512") else CLOSE)[op], x)
 
 
-# Of float64, in ulp, with fused multiply-add and without. gelu: where the rounding of the reference's argument does
-# not matter.
+# Of float64, in ulp, with fused multiply-add and without, where logarithms are the C library's. gelu: where the
+# rounding of the reference's argument does not matter.
 CLOSE64 = {"erf": (0.75, 0.78), "erfc": (0.75, 0.78), "tanh": (0.73, 0.73), "gelu": (0.77, 0.79)}
+LOGARITHMS64 = {
+    "log": 0.505,
+    "log2": 0.53,
+    "log10": 0.54,
+    "log1p": 0.53,
+    "asinh": 0.53,
+    "acosh": 0.54,
+    "atanh": 0.59,
+}
+CLOSE64 |= {op: (bound, UNARY[op][1]) for op, bound in LOGARITHMS64.items()}
+
+
+def positive_and_small(rng: np.random.Generator, n: int) -> list[np.ndarray]:
+    """Numbers of every size, those next to 1 and to powers of two, and subnormal ones."""
+    sign = rng.choice([-1, 1], n)
+    small = 2.0 ** rng.uniform(-60, -1, n) * sign
+    powers = 2.0 ** rng.integers(-1022, 1024, n)
+    subnormal = rng.integers(1, 2**52, n) >> rng.integers(0, 52, n)
+    return [
+        SPECIAL,
+        small,
+        1 + small,
+        rng.uniform(0.5, 2, n),
+        2.0 ** rng.uniform(-1022, 1024, n) * sign,
+        (powers.view("i8") + rng.integers(-9, 9, n)).view("f8"),
+        subnormal.view("f8"),
+    ]
 
 
 @cache
@@ -235,7 +262,10 @@ def float64_samples(op: str) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(17)
     n = 2_000 if EMULATED else 30_000
     widths = (0.5, 1, 3, 8) if op == "gelu" else (0.5, 1, 3, 8, 28)
-    x = np.concatenate([rng.uniform(-w, w, n) for w in widths] + [rng.uniform(26.3, 27.3, n) * (op == "erfc")])
+    parts = [rng.uniform(-w, w, n) for w in widths] + [rng.uniform(26.3, 27.3, n) * (op == "erfc")]
+    if op in LOGARITHMS64:
+        parts += positive_and_small(rng, n)
+    x = np.concatenate(parts)
     return x, UNARY[op][0](x.astype(longdouble))
 
 
@@ -247,16 +277,31 @@ def test_float64_is_closer_than_the_bound(cpu, level, op):
     check(call(cpu, op, x), exact, CLOSE64[op][not has_fma], x)
 
 
+def vary_neighbours(x: np.ndarray, special: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """x where a tenth of the numbers is special, and a mask of the others."""
+    rng = np.random.default_rng(16)
+    changed = rng.random(x.size) < 0.1
+    return np.where(changed, rng.choice(special, x.size), x), ~changed
+
+
 @pytest.mark.parametrize("op", ["exp", "log", "erf", "gelu", "silu", "sigmoid", "tanh"])
 def test_results_do_not_depend_on_their_neighbours(cpu, op):
     """Whatever else is in the vector: special values, which some levels compute on a way of their own."""
-    rng = np.random.default_rng(16)
-    x = rng.uniform(-12, 12, 4000).astype("f4")
-    mixed = np.where(rng.random(x.size) < 0.1, rng.choice(SPECIAL.astype("f4"), x.size), x)
-    same = mixed == x
+    x = np.random.default_rng(16).uniform(-12, 12, 4000).astype("f4")
+    mixed, same = vary_neighbours(x, SPECIAL.astype("f4"))
     for dtype in (float32, float16, bfloat16):
         want, got = (call(cpu, op, v.astype(dtype)).astype(float32)[same] for v in (x, mixed))
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("op", CLOSE64)
+def test_float64_results_do_not_depend_on_their_neighbours(cpu, op):
+    """Nor do the signs of zeros."""
+    x = float64_samples(op)[0]
+    x = x[np.isfinite(x)]
+    mixed, same = vary_neighbours(x, np.concatenate([SPECIAL, [1e-310, -1e-310, 1e200, -1e200, 1.7e308]]))
+    want, got = (call(cpu, op, v)[same] for v in (x, mixed))
+    np.testing.assert_array_equal(got.view("u8"), want.view("u8"))
 
 
 @pytest.mark.parametrize("op", UNARY)

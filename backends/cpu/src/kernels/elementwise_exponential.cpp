@@ -1,8 +1,8 @@
 // exp log sqrt rsqrt tanh erf, and the activations sigmoid silu gelu: in float. float64 uses the C library, but for
-// tanh, erf and gelu.
+// log, tanh, erf and gelu.
 #include <cmath>
 
-#include "simd/double_math.hpp"
+#include "simd/double_logarithm.hpp"
 #include "simd/math_loops.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -54,6 +54,11 @@ double gelu_tanh(double x) {
 DOVETAIL_CPU_LOOP64(tanh);
 DOVETAIL_CPU_LOOP64(erf);
 DOVETAIL_CPU_LOOP64(gelu);
+#if defined(DOVETAIL_CPU_LOGARITHMS)
+DOVETAIL_CPU_LOOP64(log);
+#else
+constexpr Loop log64 = math::scalar_loop<::log>;
+#endif
 
 template <class F, double (*f64)(double), class X = V>
 void add(Table& t, const char* op) {
@@ -88,7 +93,7 @@ void add_gelu(Table& t) {
 
 void DOVETAIL_CPU_ROWS(Table& t) {
   add<Exp, ::exp>(t, "dvt.exp");
-  add<Log, ::log>(t, "dvt.log");
+  math::add_unary<Log, V, log64>(t, "dvt.log");
   add<Sqrt, square_root>(t, "dvt.sqrt");
   add<Rsqrt, rsqrt>(t, "dvt.rsqrt");
   math::add_unary<Tanh, decltype(Tanh()({})), tanh64>(t, "dvt.tanh");

@@ -1,8 +1,8 @@
-// exp2 expm1 log2 log10 log1p sinh cosh asinh acosh atanh erfc pow: floats in double, float64 by the C library, but
-// for erfc.
+// exp2 expm1 log2 log10 log1p sinh cosh asinh acosh atanh erfc pow: floats in double. float64 uses the C library
+// for exp2, expm1, sinh, cosh and pow.
 #include <cmath>
 
-#include "simd/double_math.hpp"
+#include "simd/double_logarithm.hpp"
 #include "simd/math_loops.hpp"
 #include "simd/wide_power.hpp"
 
@@ -27,6 +27,21 @@ DOVETAIL_CPU_FUNCTION(Erfc, erfc);
 struct Erfc64 {
   DOVETAIL_CPU_INLINE D operator()(D x) const { return doubles::erfc(x); }
 };
+#if defined(DOVETAIL_CPU_LOGARITHMS)
+#define DOVETAIL_CPU_LOOP64(name)                                            \
+  struct name##_64 {                                                         \
+    DOVETAIL_CPU_INLINE D operator()(D x) const { return doubles::name(x); } \
+  };                                                                         \
+  constexpr Loop name##_loop64 = math::vector_loop<name##_64, D, double>
+#else
+#define DOVETAIL_CPU_LOOP64(name) constexpr Loop name##_loop64 = math::scalar_loop<::name>
+#endif
+DOVETAIL_CPU_LOOP64(log2);
+DOVETAIL_CPU_LOOP64(log10);
+DOVETAIL_CPU_LOOP64(log1p);
+DOVETAIL_CPU_LOOP64(asinh);
+DOVETAIL_CPU_LOOP64(acosh);
+DOVETAIL_CPU_LOOP64(atanh);
 struct Pow {
   DOVETAIL_CPU_INLINE D operator()(D x, D y) const { return wide::pow(x, y); }
 };
@@ -40,14 +55,14 @@ void add(Table& t, const char* op) {
 void DOVETAIL_CPU_ROWS(Table& t) {
   add<Exp2, ::exp2>(t, "dvt.exp2");
   add<Expm1, ::expm1>(t, "dvt.expm1");
-  add<Log2, ::log2>(t, "dvt.log2");
-  add<Log10, ::log10>(t, "dvt.log10");
-  add<Log1p, ::log1p>(t, "dvt.log1p");
+  math::add_unary<Log2, D, log2_loop64>(t, "dvt.log2");
+  math::add_unary<Log10, D, log10_loop64>(t, "dvt.log10");
+  math::add_unary<Log1p, D, log1p_loop64>(t, "dvt.log1p");
   add<Sinh, ::sinh>(t, "dvt.sinh");
   add<Cosh, ::cosh>(t, "dvt.cosh");
-  add<Asinh, ::asinh>(t, "dvt.asinh");
-  add<Acosh, ::acosh>(t, "dvt.acosh");
-  add<Atanh, ::atanh>(t, "dvt.atanh");
+  math::add_unary<Asinh, D, asinh_loop64>(t, "dvt.asinh");
+  math::add_unary<Acosh, D, acosh_loop64>(t, "dvt.acosh");
+  math::add_unary<Atanh, D, atanh_loop64>(t, "dvt.atanh");
   math::add_unary<Erfc, D, math::vector_loop<Erfc64, D, double>>(t, "dvt.erfc");
   math::add_binary<Pow, D, math::scalar_loop2<::pow>>(t, "dvt.pow");
 }
