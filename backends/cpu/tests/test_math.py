@@ -352,6 +352,34 @@ def test_binary(cpu, op, dtype):
             )
 
 
+@cache
+def pow_samples() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Also such as have a result near the greatest or least number."""
+    rng = np.random.default_rng(18)
+    n = 1_000 if EMULATED else 30_000
+    near = 1 + 2.0 ** rng.uniform(-50, -1, n) * rng.choice([-1, 1], n)
+    bases = [rng.uniform(0.1, 4, n), near, 2.0 ** rng.uniform(-1070, 1024, n)]
+    bases += [rng.uniform(-9, 9, n), rng.choice(np.concatenate([SPECIAL, [1e-310, 1e300]]), n)]
+    exponents = [rng.uniform(-3, 3, n), *(rng.uniform(-760, 760, n) / np.log(b) for b in bases[1:3])]
+    exponents += [rng.integers(-20, 20, n).astype("f8"), rng.choice(SPECIAL, n)]
+    x, y = np.concatenate(bases), np.concatenate(exponents)
+    return x, y, np.power(x.astype(longdouble), y.astype(longdouble))
+
+
+@pytest.mark.skipif(np.finfo(longdouble).nmant < 63, reason="long double is a double")
+def test_float64_pow_is_closer_than_the_bound(cpu, level):
+    x, y, exact = pow_samples()
+    check(cpu.run("pow", x, y, out=float64), exact, 0.51 if level in ("avx2", "avx512") else 1, x, y)
+
+
+def test_float64_pow_does_not_depend_on_neighbours(cpu):
+    x, y, _ = pow_samples()
+    (left, same), (right, also_same) = (vary_neighbours(v, SPECIAL) for v in (x, y))
+    same &= also_same
+    want, got = (cpu.run("pow", *ins, out=float64)[same].view("u8") for ins in ((x, y), (left, right)))
+    np.testing.assert_array_equal(got, want)
+
+
 def test_exact_values(cpu):
     """If the result is a float, it must be that float."""
     k = np.arange(-126, 128, dtype="f4")

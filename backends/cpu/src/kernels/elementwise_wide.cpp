@@ -1,8 +1,8 @@
 // exp2 expm1 log2 log10 log1p sinh cosh asinh acosh atanh erfc pow: floats in double. float64 uses the C library
-// for exp2, expm1, sinh, cosh and pow.
+// for exp2, expm1, sinh and cosh.
 #include <cmath>
 
-#include "simd/double_logarithm.hpp"
+#include "simd/double_power.hpp"
 #include "simd/math_loops.hpp"
 #include "simd/wide_power.hpp"
 
@@ -46,6 +46,18 @@ struct Pow {
   DOVETAIL_CPU_INLINE D operator()(D x, D y) const { return wide::pow(x, y); }
 };
 
+#if defined(DOVETAIL_CPU_POWER)
+struct Pow64 {
+  DOVETAIL_CPU_INLINE D operator()(D x, D y) const { return doubles::pow(x, y); }
+};
+void pow_loop64(const void* const* in, const int64_t* step, void* out, int64_t n) {
+  [[maybe_unused]] const math::ExtendedPrecision precision{};  // the C library computes some results
+  math::vector_loop2<Pow64, D, double>(in, step, out, n);
+}
+#else
+constexpr Loop pow_loop64 = math::scalar_loop2<::pow>;
+#endif
+
 template <class F, double (*f64)(double)>
 void add(Table& t, const char* op) {
   math::add_unary<F, D, math::scalar_loop<f64>>(t, op);
@@ -64,6 +76,6 @@ void DOVETAIL_CPU_ROWS(Table& t) {
   math::add_unary<Acosh, D, acosh_loop64>(t, "dvt.acosh");
   math::add_unary<Atanh, D, atanh_loop64>(t, "dvt.atanh");
   math::add_unary<Erfc, D, math::vector_loop<Erfc64, D, double>>(t, "dvt.erfc");
-  math::add_binary<Pow, D, math::scalar_loop2<::pow>>(t, "dvt.pow");
+  math::add_binary<Pow, D, pow_loop64>(t, "dvt.pow");
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

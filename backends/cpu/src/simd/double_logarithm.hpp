@@ -166,15 +166,18 @@ DOVETAIL_CPU_INLINE Argument argument_of_any(D high, D low, D x, double times) {
 
 // ---- the functions of all numbers
 
+constexpr double least = 0x1p-1022;  // the normal numbers begin here
+// Whether all numbers are positive, normal and finite.
+DOVETAIL_CPU_INLINE bool are_normal(D x) {
+#if defined(__AVX512F__)
+  return !_mm512_fpclass_pd_mask(static_cast<__m512d>(x), 0xff);
+#else
+  return stdx::all_of(x >= least && x < infinity);
+#endif
+}
 template <class Base>
 DOVETAIL_CPU_INLINE D logarithm(D x) {
-  constexpr double least = 0x1p-1022;
-#if defined(__AVX512F__)
-  const bool normal = !_mm512_fpclass_pd_mask(static_cast<__m512d>(x), 0xff);
-#else
-  const bool normal = stdx::all_of(x >= least && x < infinity);
-#endif
-  if (normal) [[likely]]
+  if (are_normal(x)) [[likely]]
     return log_of<Base>(mantissa(x));
   const Mask tiny = x < least;
   Mantissa z = mantissa(select(tiny, x * 0x1p54, x));

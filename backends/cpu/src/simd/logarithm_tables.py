@@ -7,6 +7,7 @@ of the factor has two parts. Any multiple of the first part of log 2 can be adde
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -39,8 +40,8 @@ class Intervals:
     `share` is the part of the one about 1 that lies above 1: that for which the largest |r| is least.
     """
 
-    def __init__(self, count: int, below: int, share: mpf, terms: int, first_bits: int):
-        self.count, self.terms, self.first_bits = count, terms, first_bits
+    def __init__(self, count: int, below: int, share: mpf, first_bits: int):
+        self.count, self.first_bits = count, first_bits
         width = mpf(1) / count
         self.least = 1 - width / 2 * (below + 1 - share)
         edges = [self.least + i * width / 2 for i in range(below + 1)]
@@ -74,37 +75,40 @@ class Intervals:
         first = [rounded_to(self.first_bits, mp.nint(x / LAST_PLACE) * LAST_PLACE) for x in exact]
         return first, [float(x - mpf(y)) for x, y in zip(exact, first, strict=True)]
 
-    def polynomial(self) -> list[mpf]:
-        """(log(1 + r) - r + r^2 / 2) / r^3, such that r^2 times its error is least: Remez's algorithm."""
-        low, high = self.rest
-        grid = [low + (high - low) * mpf(i) / 2001 for i in range(2002)]
+    def polynomial(self, first: int, terms: int) -> list[mpf]:
+        """log(1 + r) / r^first without its negative powers, such that r^(first - 1) times its error is least."""
 
         def f(r: mpf) -> mpf:
-            with mp.workdps(90):
-                return (mp.log1p(r) - r + r * r / 2) / r**3
+            with mp.workdps(120):
+                return (mp.log1p(r) + sum((-r) ** k / k for k in range(1, first))) / r**first
 
-        values = [f(r) for r in grid]
-        middle, half = (low + high) / 2, (high - low) / 2
-        nodes = [middle + half * mp.cos(mp.pi * k / self.terms) for k in range(self.terms, -1, -1)]
-        for _ in range(12):
-            system = mp.matrix(
-                [[*(r**j for j in range(self.terms)), (-1) ** i / r**2] for i, r in enumerate(nodes)]
-            )
-            c = list(mp.lu_solve(system, mp.matrix([f(r) for r in nodes])))[: self.terms]
-            error = [(mp.polyval(c[::-1], r) - v) * r * r for r, v in zip(grid, values, strict=True)]
-            extremes: list[int] = []
-            for i, e in enumerate(error):
-                if extremes and e * error[extremes[-1]] > 0:
-                    extremes[-1] = max(extremes[-1], i, key=lambda k: abs(error[k]))
-                else:
-                    extremes.append(i)
-            while len(extremes) > len(nodes):
-                del extremes[0 if abs(error[extremes[0]]) < abs(error[extremes[-1]]) else -1]
-            if len(extremes) < len(nodes):
-                break
-            nodes = [grid[i] for i in extremes]
-        print(self.count, "intervals: r in", *map(float, self.rest), "error", float(max(map(abs, error)) * 2**53))
-        return c
+        return minimax(f, self.rest, first - 1, terms)
+
+
+def minimax(f: Callable[[mpf], mpf], span: Span, weight: int, terms: int) -> list[mpf]:
+    """Coefficients such that r^weight times the error is least on the span: Remez's algorithm."""
+    low, high = span
+    grid = [low + (high - low) * mpf(i) / 2001 for i in range(2002)]
+    values = [f(r) for r in grid]
+    middle, half = (low + high) / 2, (high - low) / 2
+    nodes = [middle + half * mp.cos(mp.pi * k / terms) for k in range(terms, -1, -1)]
+    for _ in range(12):
+        system = mp.matrix([[*(r**j for j in range(terms)), (-1) ** i / r**weight] for i, r in enumerate(nodes)])
+        c = list(mp.lu_solve(system, mp.matrix([f(r) for r in nodes])))[:terms]
+        error = [(mp.polyval(c[::-1], r) - v) * r**weight for r, v in zip(grid, values, strict=True)]
+        extremes: list[int] = []
+        for i, e in enumerate(error):
+            if extremes and e * error[extremes[-1]] > 0:
+                extremes[-1] = max(extremes[-1], i, key=lambda k: abs(error[k]))
+            else:
+                extremes.append(i)
+        while len(extremes) > len(nodes):
+            del extremes[0 if abs(error[extremes[0]]) < abs(error[extremes[-1]]) else -1]
+        if len(extremes) < len(nodes):
+            break
+        nodes = [grid[i] for i in extremes]
+    print(terms, "terms, r in", *map(float, span), "error 2 to the", float(mp.log(max(map(abs, error)), 2)))
+    return c
 
 
 def literals(numbers: list[float]) -> list[str]:
@@ -116,7 +120,9 @@ def array(name: str, numbers: list[float]) -> list[str]:
     return [f"inline constexpr double {name}[{len(numbers)}] = {{", *literals(numbers), "};"]
 
 
-def of_intervals(name: str, intervals: Intervals) -> list[str]:
+def of_intervals(
+    name: str, intervals: Intervals, terms: int, terms_from_fifth: int, terms_of_exp: int
+) -> list[str]:
     least = struct.unpack("Q", struct.pack("d", float(intervals.least)))[0]
     comment = f"// the bits of {float(intervals.least)}"
     lines = [f"namespace {name} {{", f"constexpr uint64_t least = {least:#x};  {comment}"]
@@ -125,14 +131,24 @@ def of_intervals(name: str, intervals: Intervals) -> list[str]:
         lines += [f"// minus the {base} logarithm of the factor, in two parts"]
         for part, numbers in zip(("first", "second"), intervals.parts(BASES[base]), strict=True):
             lines += array(f"{base}_{part}", numbers)
-    lines += ["// (log(1 + r) - r + r^2 / 2) / r^3", *array("polynomial", intervals.polynomial())]
+    lines += ["// (log(1 + r) - r + r^2 / 2) / r^3", *array("polynomial", intervals.polynomial(3, terms))]
+    comment = "// (log(1 + r) - r + r^2 / 2 - r^3 / 3 + r^4 / 4) / r^5"
+    lines += [comment, *array("fifth_power", intervals.polynomial(5, terms_from_fifth))]
+    lines += [f"// 2^(i / {intervals.count}), in two parts"]
+    powers = [mpf(2) ** (mpf(i) / intervals.count) for i in range(intervals.count)]
+    lines += array("power", powers) + array("power_rest", [x - mpf(float(x)) for x in powers])
+    half = mp.log(2) / (2 * intervals.count)
+    powers = minimax(
+        lambda r: mp.fsum(r**k / mp.factorial(k + 2) for k in range(30)), (-half, half), 0, terms_of_exp
+    )
+    lines += ["// (e^r - 1 - r) / r^2", *array("exponential", powers)]
     return [*lines, f"}}  // namespace {name}"]
 
 
 def main() -> None:
     lines = [HEAD]
-    lines += of_intervals("sixteen", Intervals(16, 9, mpf(34) / 64, 9, 53))
-    lines += of_intervals("eight", Intervals(8, 4, mpf(17) / 64, 11, 21))
+    lines += of_intervals("sixteen", Intervals(16, 9, mpf(34) / 64, 53), 9, 9, 6)
+    lines += of_intervals("eight", Intervals(8, 4, mpf(17) / 64, 21), 11, 11, 7)
     for base, b in BASES.items():
         of_two, of_e = mp.log(2) / mp.log(b), 1 / mp.log(b)
         first = float(mp.nint(of_two / LAST_PLACE) * LAST_PLACE)

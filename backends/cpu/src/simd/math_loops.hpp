@@ -71,8 +71,8 @@ constexpr Loop stored_loop() {
   else return nullptr;
 }
 
-template <class F, class X>
-[[gnu::noinline]] void whole_vectors2(const float* a, const float* b, const int64_t* step, float* y, int64_t n) {
+template <class F, class X, class T>
+[[gnu::noinline]] void whole_vectors2(const T* a, const T* b, const int64_t* step, T* y, int64_t n) {
   constexpr int64_t w = X::size();
   const int64_t a_step = step[0], b_step = step[1];
   const X one_a = *a, one_b = *b;
@@ -82,19 +82,19 @@ template <class F, class X>
     F()(u, v).copy_to(y + i, stdx::element_aligned);
   }
 }
-template <class F, class X>
+template <class F, class X, class T = float>
 void vector_loop2(const void* const* in, const int64_t* step, void* out, int64_t n) {
   constexpr int64_t w = X::size();
-  const float *a = static_cast<const float*>(in[0]), *b = static_cast<const float*>(in[1]);
-  float* const y = static_cast<float*>(out);
+  const T *a = static_cast<const T*>(in[0]), *b = static_cast<const T*>(in[1]);
+  T* const y = static_cast<T*>(out);
   const int64_t rest = n % w, whole = n - rest;
-  if (whole) whole_vectors2<F, X>(a, b, step, y, whole);
+  if (whole) whole_vectors2<F, X, T>(a, b, step, y, whole);
   if (!rest) return;
-  alignas(64) float parts[2][w] = {};
-  std::memcpy(parts[0], a + step[0] * whole, size_t(step[0] ? rest : 1) * sizeof(float));
-  std::memcpy(parts[1], b + step[1] * whole, size_t(step[1] ? rest : 1) * sizeof(float));
-  whole_vectors2<F, X>(parts[0], parts[1], step, parts[0], w);
-  std::memcpy(y + whole, parts[0], size_t(rest) * sizeof(float));
+  alignas(64) T parts[2][w] = {};
+  std::memcpy(parts[0], a + step[0] * whole, size_t(step[0] ? rest : 1) * sizeof(T));
+  std::memcpy(parts[1], b + step[1] * whole, size_t(step[1] ? rest : 1) * sizeof(T));
+  whole_vectors2<F, X, T>(parts[0], parts[1], step, parts[0], w);
+  std::memcpy(y + whole, parts[0], size_t(rest) * sizeof(T));
 }
 
 template <class F, class X, class... Given>
