@@ -252,6 +252,35 @@ def trigonometry_samples(op: str, rng: np.random.Generator, n: int) -> np.ndarra
     return np.concatenate([spread, rng.uniform(-2, 2, n), rng.uniform(-9e5, 9e5, n), close, about])
 
 
+LOGARITHMS64 = {
+    "log": 0.505,
+    "log2": 0.53,
+    "log10": 0.54,
+    "log1p": 0.53,
+    "asinh": 0.53,
+    "acosh": 0.54,
+    "atanh": 0.59,
+}
+CLOSE64 |= {op: (bound, UNARY[op][1]) for op, bound in LOGARITHMS64.items()}
+
+
+def positive_and_small(rng: np.random.Generator, n: int) -> list[np.ndarray]:
+    """Numbers of every size, those next to 1 and to powers of two, and subnormal ones."""
+    sign = rng.choice([-1, 1], n)
+    small = 2.0 ** rng.uniform(-60, -1, n) * sign
+    powers = 2.0 ** rng.integers(-1022, 1024, n)
+    subnormal = rng.integers(1, 2**52, n) >> rng.integers(0, 52, n)
+    return [
+        SPECIAL,
+        small,
+        1 + small,
+        rng.uniform(0.5, 2, n),
+        2.0 ** rng.uniform(-1022, 1024, n) * sign,
+        (powers.view("i8") + rng.integers(-9, 9, n)).view("f8"),
+        subnormal.view("f8"),
+    ]
+
+
 @cache
 def float64_samples(op: str) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(17)
@@ -260,7 +289,10 @@ def float64_samples(op: str) -> tuple[np.ndarray, np.ndarray]:
         x = trigonometry_samples(op, rng, n)
         return x, UNARY[op][0](x.astype(longdouble))
     widths = (0.5, 1, 3, 8) if op.startswith("gelu") else (0.5, 1, 3, 8, 28)
-    x = np.concatenate([rng.uniform(-w, w, n) for w in widths] + [rng.uniform(26.3, 27.3, n) * (op == "erfc")])
+    parts = [rng.uniform(-w, w, n) for w in widths] + [rng.uniform(26.3, 27.3, n) * (op == "erfc")]
+    if op in LOGARITHMS64:
+        parts += positive_and_small(rng, n)
+    x = np.concatenate(parts)
     return x, UNARY[op][0](x.astype(longdouble))
 
 
@@ -290,13 +322,18 @@ def test_float64_gelu_grad_is_closer_than_the_bound(cpu):
     np.testing.assert_array_equal(got, [1, 0, np.nan, 1, 0, 0.5, 0.5])
 
 
+def vary_neighbours(x: np.ndarray, special: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """x where a tenth of the numbers is special, and a mask of the others."""
+    rng = np.random.default_rng(16)
+    changed = rng.random(x.size) < 0.1
+    return np.where(changed, rng.choice(special, x.size), x), ~changed
+
+
 @pytest.mark.parametrize("op", ["exp", "log", "erf", "gelu", "silu", "sigmoid", "tanh"])
 def test_results_do_not_depend_on_their_neighbours(cpu, op):
     """Whatever else is in the vector: special values, which some levels compute on a way of their own."""
-    rng = np.random.default_rng(16)
-    x = rng.uniform(-12, 12, 4000).astype("f4")
-    mixed = np.where(rng.random(x.size) < 0.1, rng.choice(SPECIAL.astype("f4"), x.size), x)
-    same = mixed == x
+    x = np.random.default_rng(16).uniform(-12, 12, 4000).astype("f4")
+    mixed, same = vary_neighbours(x, SPECIAL.astype("f4"))
     for dtype in (float32, float16, bfloat16):
         want, got = (call(cpu, op, v.astype(dtype)).astype(float32)[same] for v in (x, mixed))
         np.testing.assert_array_equal(got, want)
@@ -327,6 +364,16 @@ def test_float64_atan2_is_closer_than_the_bound(cpu, level):
     y[: n // 2] = x[: n // 2] * rng.uniform(0.4, 0.6, n // 2)
     exact = np.arctan2(y.astype(longdouble), x.astype(longdouble))
     check(cpu.run("atan2", y, x, out=float64), exact, 0.53 if has_fma else 1, y, x)
+
+
+@pytest.mark.parametrize("op", CLOSE64)
+def test_float64_results_do_not_depend_on_their_neighbours(cpu, op):
+    """Nor do the signs of zeros."""
+    x = float64_samples(op)[0]
+    x = x[np.isfinite(x)]
+    mixed, same = vary_neighbours(x, np.concatenate([SPECIAL, [1e-310, -1e-310, 1e200, -1e200, 1.7e308]]))
+    want, got = (call(cpu, op, v)[same] for v in (x, mixed))
+    np.testing.assert_array_equal(got.view("u8"), want.view("u8"))
 
 
 @pytest.mark.parametrize("op", UNARY)
@@ -375,6 +422,34 @@ def test_binary(cpu, op, dtype):
             np.testing.assert_array_equal(
                 got.astype("f8"), cpu.run(op, left, right, out=dtype).astype("f8"), err_msg=str(plain)
             )
+
+
+@cache
+def pow_samples() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Also such as have a result near the greatest or least number."""
+    rng = np.random.default_rng(18)
+    n = 1_000 if EMULATED else 30_000
+    near = 1 + 2.0 ** rng.uniform(-50, -1, n) * rng.choice([-1, 1], n)
+    bases = [rng.uniform(0.1, 4, n), near, 2.0 ** rng.uniform(-1070, 1024, n)]
+    bases += [rng.uniform(-9, 9, n), rng.choice(np.concatenate([SPECIAL, [1e-310, 1e300]]), n)]
+    exponents = [rng.uniform(-3, 3, n), *(rng.uniform(-760, 760, n) / np.log(b) for b in bases[1:3])]
+    exponents += [rng.integers(-20, 20, n).astype("f8"), rng.choice(SPECIAL, n)]
+    x, y = np.concatenate(bases), np.concatenate(exponents)
+    return x, y, np.power(x.astype(longdouble), y.astype(longdouble))
+
+
+@pytest.mark.skipif(np.finfo(longdouble).nmant < 63, reason="long double is a double")
+def test_float64_pow_is_closer_than_the_bound(cpu, level):
+    x, y, exact = pow_samples()
+    check(cpu.run("pow", x, y, out=float64), exact, 0.51 if level in ("avx2", "avx512") else 1, x, y)
+
+
+def test_float64_pow_does_not_depend_on_neighbours(cpu):
+    x, y, _ = pow_samples()
+    (left, same), (right, also_same) = (vary_neighbours(v, SPECIAL) for v in (x, y))
+    same &= also_same
+    want, got = (cpu.run("pow", *ins, out=float64)[same].view("u8") for ins in ((x, y), (left, right)))
+    np.testing.assert_array_equal(got, want)
 
 
 def test_exact_values(cpu):

@@ -25,7 +25,7 @@ struct VectorRemainder {
     return wide::select(r == 0, wide::copysign(0, y), wide::select((r < 0) != (y < 0), r + y, r));
   }
 };
-#if defined(__FMA__) || defined(__aarch64__)
+#if defined(DOVETAIL_CPU_FMA)
 constexpr Loop remainder64 = math::vector_loop2<VectorRemainder<double>, D, double>;
 #else
 double remainder(double x, double y) { return Remainder()(x, y); }

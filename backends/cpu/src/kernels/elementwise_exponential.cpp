@@ -1,8 +1,8 @@
-// exp log sqrt rsqrt tanh erf, and the activations sigmoid silu gelu: in float, those of float64 in double; its log
-// is the C library's.
+// exp log sqrt rsqrt tanh erf, and the activations sigmoid silu gelu: in float, those of float64 in double.
 #include <cmath>
 
 #include "simd/double_exponential.hpp"
+#include "simd/double_logarithm.hpp"
 #include "simd/math_loops.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA {
@@ -39,6 +39,11 @@ DOVETAIL_CPU_LOOP64(sigmoid);
 DOVETAIL_CPU_LOOP64(silu);
 DOVETAIL_CPU_LOOP64(gelu);
 DOVETAIL_CPU_LOOP64(gelu_tanh);
+#if defined(DOVETAIL_CPU_FMA)
+DOVETAIL_CPU_LOOP64(log);
+#else
+constexpr Loop log64 = math::scalar_loop<::log>;
+#endif
 
 template <class F, double (*f64)(double), class X = V>
 void add(Table& t, const char* op) {
@@ -72,7 +77,7 @@ void add_gelu(Table& t) {
 
 void DOVETAIL_CPU_ROWS(Table& t) {
   math::add_unary<Exp, V, exp64>(t, "dvt.exp");
-  add<Log, ::log>(t, "dvt.log");
+  math::add_unary<Log, V, log64>(t, "dvt.log");
   add<Sqrt, square_root>(t, "dvt.sqrt");
   add<Rsqrt, rsqrt>(t, "dvt.rsqrt");
   math::add_unary<Tanh, decltype(Tanh()({})), tanh64>(t, "dvt.tanh");

@@ -2,9 +2,7 @@
 // at levels without fused multiply-add (see double_trigonometry.hpp).
 #include <cmath>
 
-#if defined(__FMA__) || defined(__aarch64__)
 #include "simd/double_trigonometry.hpp"
-#endif
 #include "simd/math_loops.hpp"
 #include "simd/wide_trigonometry.hpp"
 
@@ -40,7 +38,7 @@ struct Atan2 {
 };
 
 // The loops of float64.
-#if defined(__FMA__) || defined(__aarch64__)
+#if defined(DOVETAIL_CPU_FMA)
 #define DOVETAIL_CPU_FUNCTION64(name)                                        \
   struct name##_64 {                                                         \
     DOVETAIL_CPU_INLINE D operator()(D x) const { return doubles::name(x); } \

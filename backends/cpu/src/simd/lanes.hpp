@@ -9,6 +9,12 @@
 
 #include "kernel.hpp"
 
+// Levels whose processors multiply and add in one instruction, which rounds once. At others the C library, which
+// chooses its code by the processor, takes less time for most functions of float64.
+#if defined(__FMA__) || defined(__aarch64__)
+#define DOVETAIL_CPU_FMA
+#endif
+
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::math {
 namespace stdx = std::experimental;
 using V = stdx::native_simd<float>;

@@ -93,7 +93,7 @@ struct Divisor {
 
   // Whether quotients that are not much larger than 1 are as those of a division: their remainders are exact.
   static bool suits(T divisor) {
-#if defined(__FMA__) || defined(__aarch64__)
+#if defined(DOVETAIL_CPU_FMA)
     return divisor > T(0x1p-60) && divisor < T(0x1p60);
 #else
     return divisor != divisor;
