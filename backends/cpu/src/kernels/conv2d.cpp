@@ -40,9 +40,10 @@ struct Packed {
   int64_t together, across;  // panels of a chunk; chunks side by side
 
   explicit Packed(const Windows& windows) : c(windows) {
-    constexpr int64_t elements = 1 << 17;  // of x that a chunk needs
+    // Whatever the number of threads: by the height of a chunk oneDNN chooses how it adds up.
+    constexpr int64_t elements = 1 << 17, wanted = 8;  // of x that a chunk needs; chunks
     rows = most(least(c.h.out, elements / most(c.channels * c.w.in * c.h.step, 1)), 1);
-    while (too_few(divide_up(c.h.out, rows)) && rows > 4) rows = divide_up(rows, 2);
+    while (c.images * c.groups * divide_up(c.h.out, rows) < wanted && rows > 4) rows = divide_up(rows, 2);
     down = most(divide_up(c.h.out, rows), 1), rows = divide_up(c.h.out, down);
   }
   // False if oneDNN must not serve it. It multiplies bfloat16 in pairs of channels: it pairs the last of an
