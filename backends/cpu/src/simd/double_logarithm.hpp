@@ -257,7 +257,13 @@ DOVETAIL_CPU_INLINE D atanh(D x) {
   const D inverse = 1 / below.high, quotient = above.high * inverse;
   const D remainder = less_product(above.high, quotient, below.high) + less_product(above.low, quotient, below.low);
   const D log = log_of_apart(argument(quotient, remainder * inverse));
-  const D y = with_sign(select(a < 0x1p-30, a, 0.5 * log), x);
+#if defined(__AVX512F__)
+  const __mmask8 large = _mm512_cmp_pd_mask(static_cast<__m512d>(a), _mm512_set1_pd(0x1p-30), _CMP_GE_OQ);
+  const D half(_mm512_mask_mul_pd(static_cast<__m512d>(a), large, static_cast<__m512d>(log), _mm512_set1_pd(0.5)));
+#else
+  const D half = select(a < 0x1p-30, a, 0.5 * log);
+#endif
+  const D y = with_sign(half, x);
   if (stdx::all_of(a < 1)) [[likely]]
     return y;
   const D special = select(a > 1, __builtin_nan(""), with_sign(infinity, x));
