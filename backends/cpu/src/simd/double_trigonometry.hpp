@@ -23,12 +23,12 @@ DOVETAIL_CPU_INLINE Sum select(Mask m, Sum a, Sum b) {
   return {wide::select(m, a.high, b.high), wide::select(m, a.low, b.low)};
 }
 
-// y, with f(x...) by the C library in the lanes where `mask` is not 0.
+// y, with f(x...) by the C library in the lanes that are not `ordinary`.
 template <auto f, class... Given>
-[[gnu::noinline, gnu::cold]] D by_library(D mask, D y, Given... x) {
+[[gnu::noinline, gnu::cold]] D by_library(Mask ordinary, D y, Given... x) {
   [[maybe_unused]] const math::ExtendedPrecision precision{};
   for (size_t i = 0; i < D::size(); ++i)
-    if (mask[i] != 0) y[i] = f(double(x[i])...);
+    if (!ordinary[i]) y[i] = f(double(x[i])...);
   return y;
 }
 // y where `ordinary`, elsewhere f(x...) by the C library: a lane has the same result whatever is in the others.
@@ -36,7 +36,7 @@ template <auto f, class... Given>
 DOVETAIL_CPU_INLINE D unless_ordinary(Mask ordinary, D y, Given... x) {
   if (stdx::all_of(ordinary)) [[likely]]
     return y;
-  return by_library<f>(select(ordinary, 0, 1), y, x...);
+  return by_library<f>(ordinary, y, x...);
 }
 
 // c[first] + c[first + 1] x + ..., `count` terms, by Estrin's scheme; power[k] is x^(2^k). Its chain of dependent
