@@ -41,7 +41,7 @@ struct Packed {
 
   explicit Packed(const Windows& windows) : c(windows) {
     // Whatever the number of threads: by the height of a chunk oneDNN chooses how it adds up.
-    constexpr int64_t elements = 1 << 17, wanted = 8;  // of x that a chunk needs; chunks
+    constexpr int64_t elements = 1 << 17, wanted = 4;  // of x that a chunk needs; chunks
     rows = most(least(c.h.out, elements / most(c.channels * c.w.in * c.h.step, 1)), 1);
     while (c.images * c.groups * divide_up(c.h.out, rows) < wanted && rows > 4) rows = divide_up(rows, 2);
     down = most(divide_up(c.h.out, rows), 1), rows = divide_up(c.h.out, down);
