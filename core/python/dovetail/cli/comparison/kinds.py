@@ -251,10 +251,10 @@ def complaint(p: Point) -> str | None:
         return f"perm: got {list(p.perm)}, expected every axis of 0 to {rank - 1} once"
     if p.low is not None and p.high is not None and not p.low < p.high:
         return f"low: got {p.low}, expected less than high, {p.high}"
-    return _sizes_complaint(p) or _size_complaint(found, p)
+    return _sizes_complaint(p) or _memory_complaint(found, p)
 
 
-def _size_complaint(kind: Kind, p: Point) -> str | None:
+def _memory_complaint(kind: Kind, p: Point) -> str | None:
     try:
         kind.operands(p, Sizes(p))
     except TooLarge as error:
