@@ -29,18 +29,9 @@ DOVETAIL_CPU_FUNCTION(GeluTanh, wide::D, wide::gelu_tanh(x));
 
 double square_root(double x) { return __builtin_sqrt(x); }
 double rsqrt(double x) { return 1 / __builtin_sqrt(x); }
-#define DOVETAIL_CPU_LOOP64(name)                              \
-  DOVETAIL_CPU_FUNCTION(name##_64, wide::D, doubles::name(x)); \
-  constexpr Loop name##64 = math::vector_loop<name##_64, wide::D, double>
-DOVETAIL_CPU_LOOP64(exp);
-DOVETAIL_CPU_LOOP64(tanh);
-DOVETAIL_CPU_LOOP64(erf);
-DOVETAIL_CPU_LOOP64(sigmoid);
-DOVETAIL_CPU_LOOP64(silu);
-DOVETAIL_CPU_LOOP64(gelu);
-DOVETAIL_CPU_LOOP64(gelu_tanh);
+
 #if defined(DOVETAIL_CPU_FMA)
-DOVETAIL_CPU_LOOP64(log);
+constexpr Loop log64 = math::loop64<doubles::log>;
 #else
 constexpr Loop log64 = math::scalar_loop<::log>;
 #endif
@@ -69,21 +60,21 @@ void add_gelu(Table& t) {
   using namespace math;
   using wide::D;
   add_gelu<spec32<Gelu>, spec32<GeluTanh, D>>(t, dvt::f32);
-  add_gelu<spec64<gelu64>, spec64<gelu_tanh64>>(t, dvt::f64);
+  add_gelu<spec64<loop64<doubles::gelu>>, spec64<loop64<doubles::gelu_tanh>>>(t, dvt::f64);
   add_gelu<spec16<Gelu, Half::f16>, spec16<GeluTanh, Half::f16, D>>(t, dvt::f16);
   add_gelu<spec16<Gelu, Half::bf16>, spec16<GeluTanh, Half::bf16, D>>(t, dvt::bf16);
 }
 }  // namespace
 
 void DOVETAIL_CPU_ROWS(Table& t) {
-  math::add_unary<Exp, V, exp64>(t, "dvt.exp");
+  math::add_unary<Exp, V, math::loop64<doubles::exp>>(t, "dvt.exp");
   math::add_unary<Log, V, log64>(t, "dvt.log");
   add<Sqrt, square_root>(t, "dvt.sqrt");
   add<Rsqrt, rsqrt>(t, "dvt.rsqrt");
-  math::add_unary<Tanh, decltype(Tanh()({})), tanh64>(t, "dvt.tanh");
-  math::add_unary<Erf, V, erf64>(t, "dvt.erf");
-  math::add_unary<Sigmoid, V, sigmoid64>(t, "dvt.sigmoid");
-  math::add_unary<Silu, V, silu64>(t, "dvt.silu");
+  math::add_unary<Tanh, decltype(Tanh()({})), math::loop64<doubles::tanh>>(t, "dvt.tanh");
+  math::add_unary<Erf, V, math::loop64<doubles::erf>>(t, "dvt.erf");
+  math::add_unary<Sigmoid, V, math::loop64<doubles::sigmoid>>(t, "dvt.sigmoid");
+  math::add_unary<Silu, V, math::loop64<doubles::silu>>(t, "dvt.silu");
   add_gelu(t);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

@@ -21,11 +21,11 @@ struct GeluTanhGrad {
 };
 
 template <D (*slope)(D)>
-struct Times {
-  DOVETAIL_CPU_INLINE D operator()(D x, D grad) const { return slope(x) * grad; }
-};
+DOVETAIL_CPU_INLINE D times_slope(D x, D grad) {
+  return slope(x) * grad;
+}
 template <D (*slope)(D)>
-constexpr Loop loop64 = math::vector_loop2<Times<slope>, D, double>;
+constexpr Loop grad64 = math::loop64x2<times_slope<slope>>;
 
 // One row for both kinds of gelu: the attribute selects.
 template <const Elementwise& exact, const Elementwise& approximate>
@@ -46,8 +46,8 @@ void add_gelu(Table& t, DLDataType type) {
 
 void DOVETAIL_CPU_ROWS(Table& t) {
   using namespace math;
-  add_binary<SiluGrad, V, loop64<doubles::silu_slope>>(t, "dvt.silu_grad");
-  constexpr Loop exact = loop64<doubles::gelu_slope>, approximate = loop64<doubles::gelu_tanh_slope>;
+  add_binary<SiluGrad, V, grad64<doubles::silu_slope>>(t, "dvt.silu_grad");
+  constexpr Loop exact = grad64<doubles::gelu_slope>, approximate = grad64<doubles::gelu_tanh_slope>;
   add_gelu<spec32x2<GeluGrad, V>, spec32x2<GeluTanhGrad, D>>(t, dvt::f32);
   add_gelu<spec64x2<exact>, spec64x2<approximate>>(t, dvt::f64);
   add_gelu<spec16x2<GeluGrad, V, Half::f16>, spec16x2<GeluTanhGrad, D, Half::f16>>(t, dvt::f16);

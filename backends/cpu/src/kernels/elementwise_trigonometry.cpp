@@ -39,38 +39,25 @@ struct Atan2 {
 
 // The loops of float64.
 #if defined(DOVETAIL_CPU_FMA)
-#define DOVETAIL_CPU_FUNCTION64(name)                                        \
-  struct name##_64 {                                                         \
-    DOVETAIL_CPU_INLINE D operator()(D x) const { return doubles::name(x); } \
-  };                                                                         \
-  constexpr Loop name##64 = math::vector_loop<name##_64, D, double>
-#define DOVETAIL_CPU_FUNCTION64_OF_SEVERAL(name)                 \
-  DOVETAIL_CPU_FUNCTION_OF_SEVERAL(name##_64, 3, doubles::name); \
-  constexpr Loop name##64 = math::vector_loop<name##_64, D, double>
-struct atan2_64 {
-  DOVETAIL_CPU_INLINE D operator()(D y, D x) const { return doubles::atan2(y, x); }
-};
-constexpr Loop atan264 = math::vector_loop2<atan2_64, D, double>;
+#define DOVETAIL_CPU_LOOP64(name) math::loop64<doubles::name>
+#define DOVETAIL_CPU_LOOP64X2(name) math::loop64x2<doubles::name>
+DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Asin64, 3, doubles::asin);
+DOVETAIL_CPU_FUNCTION_OF_SEVERAL(Acos64, 3, doubles::acos);
+constexpr Loop asin64 = math::vector_loop<Asin64, D, double>, acos64 = math::vector_loop<Acos64, D, double>;
 #else
-#define DOVETAIL_CPU_FUNCTION64(name) constexpr Loop name##64 = math::scalar_loop<::name>
-#define DOVETAIL_CPU_FUNCTION64_OF_SEVERAL(name) DOVETAIL_CPU_FUNCTION64(name)
-constexpr Loop atan264 = math::scalar_loop2<::atan2>;
+#define DOVETAIL_CPU_LOOP64(name) math::scalar_loop<::name>
+#define DOVETAIL_CPU_LOOP64X2(name) math::scalar_loop2<::name>
+constexpr Loop asin64 = math::scalar_loop<::asin>, acos64 = math::scalar_loop<::acos>;
 #endif
-DOVETAIL_CPU_FUNCTION64(sin);
-DOVETAIL_CPU_FUNCTION64(cos);
-DOVETAIL_CPU_FUNCTION64(tan);
-DOVETAIL_CPU_FUNCTION64(atan);
-DOVETAIL_CPU_FUNCTION64_OF_SEVERAL(asin);
-DOVETAIL_CPU_FUNCTION64_OF_SEVERAL(acos);
 }  // namespace
 
 void DOVETAIL_CPU_ROWS(Table& t) {
-  math::add_unary<Sin, D, sin64>(t, "dvt.sin");
-  math::add_unary<Cos, D, cos64>(t, "dvt.cos");
-  math::add_unary<Tan, D, tan64>(t, "dvt.tan");
+  math::add_unary<Sin, D, DOVETAIL_CPU_LOOP64(sin)>(t, "dvt.sin");
+  math::add_unary<Cos, D, DOVETAIL_CPU_LOOP64(cos)>(t, "dvt.cos");
+  math::add_unary<Tan, D, DOVETAIL_CPU_LOOP64(tan)>(t, "dvt.tan");
   math::add_unary<Asin, D, asin64>(t, "dvt.asin");
   math::add_unary<Acos, D, acos64>(t, "dvt.acos");
-  math::add_unary<Atan, D, atan64>(t, "dvt.atan");
-  math::add_binary<Atan2, D, atan264>(t, "dvt.atan2");
+  math::add_unary<Atan, D, DOVETAIL_CPU_LOOP64(atan)>(t, "dvt.atan");
+  math::add_binary<Atan2, D, DOVETAIL_CPU_LOOP64X2(atan2)>(t, "dvt.atan2");
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

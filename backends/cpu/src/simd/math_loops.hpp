@@ -137,6 +137,20 @@ class ExtendedPrecision {
 #endif
 };
 
+// Loops of float64: f of vectors of doubles.
+using Doubles = stdx::native_simd<double>;
+template <auto f>
+struct OfDoubles {
+  template <class... Given>
+  DOVETAIL_CPU_INLINE Doubles operator()(Given... x) const {
+    return f(x...);
+  }
+};
+template <Doubles (*f)(Doubles)>
+constexpr Loop loop64 = vector_loop<OfDoubles<f>, Doubles, double>;
+template <Doubles (*f)(Doubles, Doubles)>
+constexpr Loop loop64x2 = vector_loop2<OfDoubles<f>, Doubles, double>;
+
 template <double (*f)(double)>
 void scalar_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
   [[maybe_unused]] const ExtendedPrecision precision{};
