@@ -4,17 +4,15 @@
 #include "simd/double_math.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::doubles {
-// x within [low, high]; NaN is low.
-DOVETAIL_CPU_INLINE D within(D x, double low, double high) { return stdx::min(stdx::max(D(low), x), D(high)); }
 constexpr double nothing = -746, too_large = 710;  // where e^x is 0, and infinite
 
 DOVETAIL_CPU_INLINE D exp(D x) {
-  const Power p = power_of_two(within(x, nothing, too_large), 0);
+  const Power p = power_of_two(wide::clamp(x, nothing, too_large), 0);
   return wide::keep_nan(x, scale(exponential(p), p.n));
 }
 DOVETAIL_CPU_INLINE D exp2(D x) {
   constexpr double ln2 = 0.6931471805599453, ln2_rest = 2.3190468138462996e-17;
-  const D y = within(x, -1080, 1024), n = (y + wide::magic) - wide::magic, f = y - n, high = f * ln2;
+  const D y = wide::clamp(x, -1080, 1024), n = (y + wide::magic) - wide::magic, f = y - n, high = f * ln2;
   return wide::keep_nan(x, scale(exponential({n, high, product_rest(f, ln2, high) + f * ln2_rest}), n));
 }
 
@@ -33,7 +31,7 @@ constexpr double huge = 710.5;  // sinh and cosh are infinite
 DOVETAIL_CPU_INLINE D odd(D x, D y) { return select(abs(x) < 0x1p-54 || is_nan(x), x, copysign(y, x)); }
 
 DOVETAIL_CPU_INLINE D expm1(D x) {
-  const Sum m = quarter_expm1(within(x, -40, huge));
+  const Sum m = quarter_expm1(wide::clamp(x, -40, huge));
   return odd(x, 4 * (m.high + m.low));
 }
 DOVETAIL_CPU_INLINE D sinh(D x) {
@@ -47,6 +45,16 @@ DOVETAIL_CPU_INLINE D cosh(D x) {
   const D power = wide::power_of_two(p.n - 2), high = power * e.high;
   const Sum both = sum(high, 0.0625 / high);
   return wide::keep_nan(x, 2 * (both.high + (both.low + power * e.low)));
+}
+
+// m / (m + 2), m = e^(2 |x|) - 1: a quarter of each is the sum of two doubles.
+DOVETAIL_CPU_INLINE D tanh(D x) {
+  const Sum m = quarter_expm1(2 * stdx::min(abs(x), D(22)));
+  const D below = m.high + 0.5, half = below - m.high;
+  const D below_rest = ((0.5 - half) + (m.high - (below - half))) + m.low;
+  const D inverse = 1 / below, quotient = m.high * inverse;
+  const D remainder = less_product(m.high, quotient, below) + (m.low - quotient * below_rest);
+  return odd(x, quotient + remainder * inverse);
 }
 
 // a / (1 + e), or a e / (1 + e), for e = 2^n e^r in (0, 1] and a > 0. The latter is scaled last: e may be

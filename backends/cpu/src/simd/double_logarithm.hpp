@@ -91,16 +91,6 @@ DOVETAIL_CPU_INLINE Mantissa mantissa(D x) {
 #endif
   return {cast<D>(cast<U>(x) - exponent), e, exponent, above >> index_shift};
 }
-// c + a b, rounded once
-DOVETAIL_CPU_INLINE D plus_product(D c, D a, D b) {
-#if defined(__AVX512F__)
-  return D(_mm512_fmadd_pd(static_cast<__m512d>(a), static_cast<__m512d>(b), static_cast<__m512d>(c)));
-#elif defined(__AVX2__)
-  return D(_mm256_fmadd_pd(static_cast<__m256d>(a), static_cast<__m256d>(b), static_cast<__m256d>(c)));
-#else
-  return D(vfmaq_f64(static_cast<float64x2_t>(c), static_cast<float64x2_t>(a), static_cast<float64x2_t>(b)));
-#endif
-}
 
 // log(2^z.e (1 + r) / factor). `whole` + scale (r - r^2 / 2) is the sum of two doubles; `add` adds to the small
 // terms.
@@ -118,8 +108,8 @@ DOVETAIL_CPU_INLINE D log_of(const Mantissa& z, D r, Add add) {
     lost = less_product((whole - sum) + r, half, r);
   } else {
     linear = r * scale, small += r * scale_rest;
-    sum = less_product(plus_product(whole, r, scale), half, linear);
-    lost = less_product(plus_product(whole - sum, r, scale), half, linear);
+    sum = less_product(multiply_add(r, scale, whole), half, linear);
+    lost = less_product(multiply_add(r, scale, whole - sum), half, linear);
   }
   return sum + ((linear * (r * r)) * polynomial(r, intervals::polynomial) + (small + lost));
 }
@@ -221,9 +211,9 @@ DOVETAIL_CPU_INLINE Sum root(D high, D low) {
   // Newton's method takes less time than a root and a division.
   const D guess(_mm512_rsqrt14_pd(static_cast<__m512d>(high)));
   const D y = high * guess, half = 0.5 * guess, error = less_product(0.5, y, half);
-  const D second = plus_product(y, y, error), inverse = plus_product(half, half, error);
-  const D second_error = less_product(0.5, second, inverse), third = plus_product(second, second, second_error);
-  return {third, (less_product(high, third, third) + low) * plus_product(inverse, inverse, second_error)};
+  const D second = multiply_add(y, error, y), inverse = multiply_add(half, error, half);
+  const D second_error = less_product(0.5, second, inverse), third = multiply_add(second, second_error, second);
+  return {third, (less_product(high, third, third) + low) * multiply_add(inverse, second_error, inverse)};
 #else
   const D y = stdx::sqrt(high), inverse = 0.5 / y;
   return {y, (less_product(high, y, y) + low) * inverse};
@@ -231,8 +221,8 @@ DOVETAIL_CPU_INLINE Sum root(D high, D low) {
 }
 
 DOVETAIL_CPU_INLINE D asinh(D x) {
-  const D a = abs(x), square = plus_product(1, a, a);
-  const Sum s = root(square, plus_product(1 - square, a, a)), u = sum(s.high, a);
+  const D a = abs(x), square = multiply_add(a, a, 1);
+  const Sum s = root(square, multiply_add(a, a, 1 - square)), u = sum(s.high, a);
   const D low = u.low + s.low;
   const Argument y = argument(u.high, low);
   if (stdx::all_of(a < far_limit)) [[likely]]
@@ -240,8 +230,8 @@ DOVETAIL_CPU_INLINE D asinh(D x) {
   return select(a < infinity, with_sign(log_of(argument_of_any(u.high, low, a, 2)), x), x);
 }
 DOVETAIL_CPU_INLINE D acosh(D x) {
-  const D product = plus_product(-0.0, x, x);  // which the compiler does not fuse with the subtraction
-  const D high = plus_product(-1, x, x), rest = ((product - 1) - high) + product_rest(x, x, product);
+  const D product = multiply_add(x, x, -0.0);  // which the compiler does not fuse with the subtraction
+  const D high = multiply_add(x, x, -1), rest = ((product - 1) - high) + product_rest(x, x, product);
   const Sum s = root(high, rest), u = sum(x, s.high);
   const D low = u.low + s.low;
   const Argument y = argument(u.high, low);

@@ -25,6 +25,18 @@ DOVETAIL_CPU_INLINE D less_product(D c, D a, D b) {
   return (c - p) - (((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low);
 #endif
 }
+// a b + c, rounded once: where a b is near -c.
+DOVETAIL_CPU_INLINE D multiply_add(D a, D b, D c) {
+#if defined(__AVX512F__)
+  return D(_mm512_fmadd_pd(static_cast<__m512d>(a), static_cast<__m512d>(b), static_cast<__m512d>(c)));
+#elif defined(__AVX2__)
+  return D(_mm256_fmadd_pd(static_cast<__m256d>(a), static_cast<__m256d>(b), static_cast<__m256d>(c)));
+#elif defined(__aarch64__)
+  return D(vfmaq_f64(static_cast<float64x2_t>(c), static_cast<float64x2_t>(a), static_cast<float64x2_t>(b)));
+#else
+  return less_product(c, -a, b);
+#endif
+}
 DOVETAIL_CPU_INLINE D product_rest(D a, D b, D product) { return -less_product(product, a, b); }
 // c[first] + c[first + 1] x + ..., in two chains: even and odd powers.
 template <size_t k, size_t n>
@@ -49,8 +61,8 @@ DOVETAIL_CPU_INLINE Sum sum(D a, D b) {
 }
 // a + b c for |a| >= |b c|
 DOVETAIL_CPU_INLINE Sum sum_with_product(D a, D b, D c) {
-  const D high = less_product(a, -b, c);
-  return {high, less_product(a - high, -b, c)};
+  const D high = multiply_add(b, c, a);
+  return {high, multiply_add(b, c, a - high)};
 }
 
 // e^(x + rest) = 2^n e^r, r = high + low.
@@ -88,21 +100,6 @@ DOVETAIL_CPU_INLINE D scale(Sum factor, D n) {
   const Sum shifted = sum(unit, y);
   const D subnormal = (shifted.high + (shifted.low + factor.low * power)) - unit;
   return select(n > -1010, large, select(y < unit, subnormal, (factor.high + factor.low) * power) * 0x1p-1000);
-}
-
-// m / (m + 2), m = e^(2 |x|) - 1; m and m + 2 are sums of two doubles each.
-DOVETAIL_CPU_INLINE D tanh(D x) {
-  const auto [n, high, low] = power_of_two(2 * stdx::min(abs(x), D(22)), 0);
-  const D r = high + low, half = 0.5 * r, square = half * r;
-  const D cube = (square * r) * (2 * power_polynomial(r)) + (product_rest(half, r, square) + low);
-  const D power = wide::power_of_two(n), less = power - 1;
-  const D first = less + power * high, second = power * square, sum = first + second;
-  const D lost = (power * high - (first - less)) + (second - (sum - first)), rest = lost + power * cube;
-  const D m = sum + rest, m_rest = rest - (m - sum);
-  const D below = m + 2, two = below - m, below_rest = ((2 - two) + (m - (below - two))) + m_rest;
-  const D inverse = 1 / below, quotient = m * inverse;
-  const D remainder = less_product(m, quotient, below) + (m_rest - quotient * below_rest);
-  return wide::keep_nan(x, copysign(quotient + remainder * inverse, x));
 }
 
 // From here on erfc < 1/2.
@@ -154,6 +151,7 @@ DOVETAIL_CPU_INLINE Tail erfc_tail(D a, D rest, D square, D square_rest, const d
   const D remainder = less_product(above, quotient, below.high) + (above_rest - quotient * (below.low + 2 * rest));
   return {p.n, {quotient, remainder * inverse}};
 }
+
 DOVETAIL_CPU_INLINE D erfc(D x) {
   const D a = stdx::min(abs(x), D(27.3)), square = a * a;
   const Tail tail = erfc_tail(a, 0, -square, less_product(square, a, a), tail_of_erfc, middle);

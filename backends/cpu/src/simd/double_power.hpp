@@ -33,13 +33,13 @@ DOVETAIL_CPU_INLINE Sum log_sum(const Mantissa& z) {
   const D small = z.e * Natural::constants[1] + look_up<Natural::second>(z.i);
   const D two_terms = less_product(whole + r, half, r), lost = less_product((whole - two_terms) + r, half, r);
 
-  const D square = plus_product(-0.0, r, r), cube = plus_product(-0.0, square, r);
+  const D square = multiply_add(r, r, -0.0), cube = multiply_add(square, r, -0.0);
   const D fifth = in_pairs(r, square, intervals::fifth_power);
-  const D fourth = plus_product(-0.25, r, fifth), fourth_rest = plus_product(-0.25 - fourth, r, fifth);
-  const D factor = plus_product(third, r, fourth);
-  const D factor_rest = plus_product(third - factor, r, fourth) + (r * fourth_rest + third_rest);
+  const D fourth = multiply_add(r, fifth, -0.25), fourth_rest = multiply_add(r, fifth, -0.25 - fourth);
+  const D factor = multiply_add(r, fourth, third);
+  const D factor_rest = multiply_add(r, fourth, third - factor) + (r * fourth_rest + third_rest);
   const D minus_cube_rest = less_product(square, r, r) * r + less_product(cube, square, r);
-  const D last = plus_product(-0.0, cube, factor);
+  const D last = multiply_add(cube, factor, -0.0);
   const D last_rest = (cube * factor_rest - minus_cube_rest * factor) - less_product(last, cube, factor);
 
   const Sum all = sum(two_terms, last);
@@ -59,7 +59,7 @@ DOVETAIL_CPU_INLINE D exp_of(D high, D low) {
   const D small = low - n * (Natural::constants[1] / steps);
   const U whole = cast<U>(shifted);
   const D power = look_up<intervals::power>(whole), rest = look_up<intervals::power_rest>(whole);
-  const D sum = plus_product(power, power, r), lost = plus_product(power - sum, power, r);
+  const D sum = multiply_add(power, r, power), lost = multiply_add(power, r, power - sum);
   const D square = r * r, other = (power * square) * in_pairs(r, square, intervals::exponential);
   const D y = sum + ((sum + other) * small + (other + (rest * r + (lost + rest))));
   return cast<D>(cast<U>(y) + (whole >> bits << 52));

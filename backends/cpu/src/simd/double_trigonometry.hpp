@@ -12,8 +12,6 @@ namespace dovetail::cpu::DOVETAIL_CPU_ISA::doubles {
 using wide::Mask;
 using wide::U;
 
-// a b + c, rounded once: exact where a b is near -c.
-DOVETAIL_CPU_INLINE D multiply_add(D a, D b, D c) { return less_product(c, -a, b); }
 // x with its sign changed where the top bit of `bits` is set.
 DOVETAIL_CPU_INLINE D change_sign(D x, U bits) {
   return wide::cast<D>(wide::cast<U>(x) ^ (bits & (uint64_t{1} << 63)));
