@@ -96,7 +96,7 @@ void read_queries(const Problem& p, const In* q, int64_t n, T scale, T* out) {
 template <class Keys, class In, class T>
 bool scores_of_few(int64_t n, int64_t m, const Problem& p, const In* q, const In* k, T* scores, int64_t row) {
   if constexpr (Keys::scaled) return false;
-  else return gemm::few_rows<In, T>({n, m, p.size, q, p.q.row, p.q.column, k, p.k.column, p.k.row, scores, row});
+  else return gemm::few_rows<In>({n, m, p.size, q, p.q.row, p.q.column, k, p.k.column, p.k.row, scores, row});
 }
 
 // Stores the results of queries [first, first + n), which are sums with weights whose sum is `sum`.

@@ -41,20 +41,19 @@ void put_block(const Windows& c, const Block& b, const gemm::Accumulator<In>* su
 template <int Rows, class T>
 void sum_taps(const T* data, int64_t data_row, const int64_t* offset, const T* weight, int64_t taps, const T* bias,
               int64_t columns, T* y, int64_t y_row) {
-  using V = gemm::V<T>;
-  V sum[Rows] = {};
+  gemm::V<T> sum[Rows] = {};
   for (int64_t q = 0; q < taps; ++q) {
     const T* const from = data + offset[q];
-    const V w = weight[q];
+    const T w = weight[q];
 #pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) sum[r] += w * V(from + r * data_row, gemm::stdx::element_aligned);
+    for (int r = 0; r < Rows; ++r) sum[r] += w * gemm::load_vector(from + r * data_row);
   }
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) {
-    if (bias) sum[r] += V(*bias);
+    if (bias) sum[r] += *bias;
     T lanes[gemm::width<T>];
     const bool whole = columns == gemm::width<T>;
-    sum[r].copy_to(whole ? y + r * y_row : lanes, gemm::stdx::element_aligned);
+    gemm::store_vector(sum[r], whole ? y + r * y_row : lanes);
     if (!whole) std::memcpy(y + r * y_row, lanes, size_t(columns) * sizeof(T));
   }
 }

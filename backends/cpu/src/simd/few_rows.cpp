@@ -4,47 +4,31 @@
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm {
 namespace {
-// Sums are float or double; elements of b become such in registers.
 template <class In>
-struct Sums {
-  using T = Accumulator<In>;
-  static constexpr int W = width<T>;
-  typedef T Vector __attribute__((vector_size(W * sizeof(T))));
-};
+using Sums = Product<In, Accumulator<In>>;
 template <class In>
-DOVETAIL_CPU_INLINE typename Sums<In>::Vector load_vector(const In* x) {
-  if constexpr (std::is_same_v<In, double>) {
-    typename Sums<In>::Vector v;
-    std::memcpy(&v, x, sizeof v);
-    return v;
-  } else {
-    return load_floats<Sums<In>::W>(x);
-  }
-}
-template <class In, class Out>
-DOVETAIL_CPU_INLINE void finish(const Product<In, Out>& p, int64_t i, int64_t j, Accumulator<In> sum) {
-  p.c[i * p.c_row + j * p.c_column] = store<Out>(p.bias ? sum + load(p.bias[j]) : sum);
+DOVETAIL_CPU_INLINE void finish(const Sums<In>& p, int64_t i, int64_t j, Accumulator<In> sum) {
+  p.c[i * p.c_row + j * p.c_column] = p.bias ? sum + load(p.bias[j]) : sum;
 }
 
 // b contiguous along k: dot products with four columns of b at a time.
-template <int Rows, class In, class Out>
-void dots(const Product<In, Out>& p, int64_t i) {
+template <int Rows, class In>
+void dots(const Sums<In>& p, int64_t i) {
   using T = Accumulator<In>;
-  using Vector = typename Sums<In>::Vector;
-  constexpr int W = Sums<In>::W, N = 4;
+  constexpr int W = width<T>, N = 4;
   for (int64_t j = 0; j < p.n; j += N) {
     const In *a[Rows], *b[N];
     for (int r = 0; r < Rows; ++r) a[r] = p.a + (i + r) * p.a_row;
     for (int s = 0; s < N; ++s) b[s] = p.b + least(j + s, p.n - 1) * p.b_column;
-    Vector sum[Rows][N] = {};
+    V<T> sum[Rows][N] = {};
     int64_t q = 0;
     for (; q + W <= p.k; q += W) {
-      Vector x[N];
+      V<T> x[N];
 #pragma GCC unroll 4
       for (int s = 0; s < N; ++s) x[s] = load_vector(b[s] + q);
 #pragma GCC unroll 4
       for (int r = 0; r < Rows; ++r) {
-        const Vector y = load_vector(a[r] + q);
+        const V<T> y = load_vector(a[r] + q);
 #pragma GCC unroll 4
         for (int s = 0; s < N; ++s) sum[r][s] += y * x[s];
       }
@@ -57,18 +41,17 @@ void dots(const Product<In, Out>& p, int64_t i) {
       for (int s = 0; s < N && j + s < p.n; ++s) {
         T all = sums[r][s];
         for (int64_t t = q; t < p.k; ++t) all += load(a[r][t]) * load(b[s][t]);
-        finish(p, i + r, j + s, all);
+        finish<In>(p, i + r, j + s, all);
       }
   }
 }
 
 // b contiguous along n: its rows are read from one end to the other, four at a time, and added to sums that stay in
 // the first cache. Runs of rows have sums of their own, for small rounding errors.
-template <int Rows, class In, class Out>
-void add_rows(const Product<In, Out>& p, int64_t i) {
+template <int Rows, class In>
+void add_rows(const Sums<In>& p, int64_t i) {
   using T = Accumulator<In>;
-  using Vector = typename Sums<In>::Vector;
-  constexpr int W = Sums<In>::W, at_once = 4, run = 128, columns = int(16384 / sizeof(T)) / Rows;
+  constexpr int W = width<T>, at_once = 4, run = 128, columns = int(16384 / sizeof(T)) / Rows;
   T sums[Rows][columns], all[Rows][columns];
   for (int64_t j = 0; j < p.n; j += columns) {
     const int64_t n = least(columns, p.n - j);
@@ -89,13 +72,13 @@ void add_rows(const Product<In, Out>& p, int64_t i) {
         int64_t t = 0;
         if (whole == at_once)
           for (; t + W <= n; t += W) {
-            Vector x[at_once];
+            V<T> x[at_once];
 #pragma GCC unroll 4
             for (int s = 0; s < at_once; ++s)
               x[s] = load_vector(b[s] + t), __builtin_prefetch(b[s] + t + next, 0, 2);
 #pragma GCC unroll 4
             for (int r = 0; r < Rows; ++r) {
-              Vector sum;
+              V<T> sum;
               std::memcpy(&sum, &sums[r][t], sizeof sum);
 #pragma GCC unroll 4
               for (int s = 0; s < at_once; ++s) sum += a[r][s] * x[s];
@@ -110,39 +93,37 @@ void add_rows(const Product<In, Out>& p, int64_t i) {
         for (int64_t t = 0; t < n; ++t) all[r][t] += sums[r][t];
     }
     for (int r = 0; r < Rows; ++r)
-      for (int64_t t = 0; t < n; ++t) finish(p, i + r, j + t, all[r][t]);
+      for (int64_t t = 0; t < n; ++t) finish<In>(p, i + r, j + t, all[r][t]);
   }
 }
 
-template <class In, class Out>
-void by_dots(const Product<In, Out>& p) {
+template <class In>
+void by_dots(const Sums<In>& p) {
   int64_t i = 0;
-  for (; i + 4 <= p.m; i += 4) dots<4>(p, i);
-  for (; i + 2 <= p.m; i += 2) dots<2>(p, i);
-  for (; i < p.m; ++i) dots<1>(p, i);
+  for (; i + 4 <= p.m; i += 4) dots<4, In>(p, i);
+  for (; i + 2 <= p.m; i += 2) dots<2, In>(p, i);
+  for (; i < p.m; ++i) dots<1, In>(p, i);
 }
-template <class In, class Out>
-void by_rows(const Product<In, Out>& p) {
+template <class In>
+void by_rows(const Sums<In>& p) {
   int64_t i = 0;
-  for (; i + 2 <= p.m; i += 2) add_rows<2>(p, i);
-  if (i < p.m) add_rows<1>(p, i);
+  for (; i + 2 <= p.m; i += 2) add_rows<2, In>(p, i);
+  if (i < p.m) add_rows<1, In>(p, i);
 }
 }  // namespace
 
-template <class In, class Out>
-bool few_rows(const Product<In, Out>& p) {
+template <class In>
+bool few_rows(const Sums<In>& p) {
   // What the second cache holds is read faster by tiles of registers.
   const bool streams = is_half<In> || p.k * p.all_n * int64_t(sizeof(In)) > 256 << 10;
-  if (p.a_column == 1 && p.b_row == 1 && (p.all_m <= 4 || p.all_n <= 2)) return by_dots(p), true;
-  if (p.b_column == 1 && p.all_m <= 4 && p.all_n >= 8 * width<Accumulator<In>> && streams) return by_rows(p), true;
+  if (p.a_column == 1 && p.b_row == 1 && (p.all_m <= 4 || p.all_n <= 2)) return by_dots<In>(p), true;
+  if (p.b_column == 1 && p.all_m <= 4 && p.all_n >= 8 * width<Accumulator<In>> && streams)
+    return by_rows<In>(p), true;
   return false;
 }
 
-#define DOVETAIL_FEW_ROWS(In, Out) template bool few_rows<In, Out>(const Product<In, Out>&);
-DOVETAIL_FEW_ROWS(float, float)
-DOVETAIL_FEW_ROWS(double, double)
-DOVETAIL_FEW_ROWS(f16, f16)
-DOVETAIL_FEW_ROWS(bf16, bf16)
-DOVETAIL_FEW_ROWS(f16, float)
-DOVETAIL_FEW_ROWS(bf16, float)
+template bool few_rows<float>(const Sums<float>&);
+template bool few_rows<double>(const Sums<double>&);
+template bool few_rows<f16>(const Sums<f16>&);
+template bool few_rows<bf16>(const Sums<bf16>&);
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm

@@ -43,8 +43,7 @@ DOVETAIL_CPU_INLINE void copy_row(int64_t n, const In* in, Accumulator<In>* out)
   using T = Accumulator<In>;
   if constexpr (is_half<In>) return widen(in, out, n);
   if (n == panel<T>) {
-    for (int q = 0; q < panel<T>; q += width<T>)
-      V<T>([&](auto i) { return load(in[q + int64_t(i)]); }).copy_to(out + q, stdx::element_aligned);
+    for (int q = 0; q < panel<T>; ++q) out[q] = load(in[q]);
     return;
   }
   constexpr int H = width<T> / 2;
@@ -105,8 +104,9 @@ template void pack_some<float>(int64_t, int64_t, const float*, int64_t, int64_t,
 template void pack_some<double>(int64_t, int64_t, const double*, int64_t, int64_t, int64_t, double*);
 
 namespace {
-// The product with vectors along n; `bias_of_row`: bias belongs to the rows of this product.
-template <class In, class Out>
+// The product with vectors along n, where c is contiguous along n; `bias_of_row`: bias belongs to the rows of this
+// product.
+template <class In>
 class Job {
   using T = Accumulator<In>;
   static constexpr bool converts = !std::is_same_v<In, T>;
@@ -122,7 +122,7 @@ class Job {
   static constexpr int64_t panel_bytes = by_panels ? 3 << 20 : chunk_bytes;
 
  public:
-  Job(const Product<In, Out>& p, bool bias_of_row) : p_(p), bias_of_row_(bias_of_row) {}
+  Job(const Product<In, T>& p, bool bias_of_row) : p_(p), bias_of_row_(bias_of_row) {}
 
   bool run() {
     // An operand is read in place unless it has another type, or many passes over it would thrash cache
@@ -132,7 +132,6 @@ class Job {
     direct_a_ = !converts && !(scattered && p_.k > 64 && p_.m > 4 && p_.n > 4 * P);
     const bool few_rows = p_.m <= 2 * tile_rows<T>;
     direct_b_ = !converts && p_.b_column == 1 && (few_rows || (p_.m <= 32 && !aliases<T>(p_.b_row)) || p_.k <= 64);
-    direct_c_ = std::is_same_v<Out, T> && p_.c_column == 1;
     // Few rows pass once over b, and a large second cache brings more runs as fast as they are used.
     length_ = run_length<T>(p_.k);
     const int64_t runs = (p_.k + length_ - 1) / length_,
@@ -149,24 +148,18 @@ class Job {
       return chunks ? (all + chunks - 1) / chunks * unit : unit;
     };
     most_rows_ = fitting(rows_, p_.m, chunk_bytes), most_columns_ = fitting(P, p_.n, panel_bytes);
-    c_ = reinterpret_cast<T*>(p_.c), c_row_ = p_.c_row;
-    if (!direct_c_) {
-      c_row_ = p_.n;
-      c_ = static_cast<T*>(scratch(Scratch::result, size_t(p_.m * p_.n) * sizeof(T)));
-    }
     const bool packs = !p_.panels && (!direct_b_ || p_.n % P);
     const bool by_blocks = !by_panels && !direct_b_ && !p_.panels && !is_small();
     const size_t a_size = size_packed(step + padding, by_blocks ? rows_ : least(p_.m, most_rows_), int(rows_));
     a_ = static_cast<T*>(direct_a_ ? nullptr : scratch(Scratch::operand_a, a_size));
     b_ = static_cast<T*>(packs ? scratch(Scratch::operand_b, size_packed(step, direct_b_ ? P : most_columns_, P))
                                : nullptr);
-    if (!c_ || (!direct_a_ && !a_) || (packs && !b_)) return false;
+    if ((!direct_a_ && !a_) || (packs && !b_)) return false;
     // Added last: each term of a sum that begins with a large bias would be rounded to the bias's digits.
     if (p_.bias && !bias_of_row_ && !widen_bias()) return false;
     if (!p_.k) clear();
     for (int64_t q = 0; q < p_.k; q += step) add_step(q, least(step, p_.k - q));
     if (p_.bias && bias_of_row_) add_to_rows();
-    if (!direct_c_) finish();
     return true;
   }
 
@@ -183,7 +176,7 @@ class Job {
   void add_to_rows() {
     for (int64_t i = 0; i < p_.m; ++i) {
       const T bias = load(p_.bias[i]);
-      for (int64_t j = 0; j < p_.n; ++j) c_[i * c_row_ + j] += bias;
+      for (int64_t j = 0; j < p_.n; ++j) p_.c[i * p_.c_row + j] += bias;
     }
   }
   // The bias in whole panels, of the type in which sums are made.
@@ -199,12 +192,12 @@ class Job {
   }
   void clear() {
     for (int64_t i = 0; i < p_.m; ++i)
-      for (int64_t j = 0; j < p_.n; ++j) c_[i * c_row_ + j] = bias_ ? bias_[j] : T(0);
+      for (int64_t j = 0; j < p_.n; ++j) p_.c[i * p_.c_row + j] = bias_ ? bias_[j] : T(0);
   }
 
   // Adds columns [q, q + k) of a times the same rows of b.
   void add_step(int64_t q, int64_t k) {
-    const Target<T> c{c_, c_row_, q != 0, q + k == p_.k ? bias_ : nullptr};
+    const Target<T> c{p_.c, p_.c_row, q != 0, q + k == p_.k ? bias_ : nullptr};
     int64_t first = 0;  // column that is packed here
     if constexpr (std::is_floating_point_v<In>)
       if (p_.panels) return add_panels(q, k, p_.n, p_.panels + q * P, p_.k * P, c);
@@ -247,17 +240,14 @@ class Job {
     const bool brings_a = first && blocks > 4 && a.column == 1 && a.row == k;
     const int64_t bytes = brings_a ? rows_ * int64_t(sizeof(T)) : (P * int64_t(sizeof(T)) + blocks - 1) / blocks;
     const char* soon = reinterpret_cast<const char*>(brings_a ? a.data + a.block : next);
-    const Tile<T, Streamed<T>>* const tiles =
-        n > width<T> ? tiles_of<T, Streamed<T>, 2> : tiles_of<T, Streamed<T>, 1>;
     for (int64_t i = 0, at = 0; i < m; i += rows_, at += a.block, soon += k * bytes)
-      tiles[least(rows_, m - i) - 1](k, a.data + at, a.row, a.column, Streamed<T>{panel, P, soon, bytes},
-                                     c.from(i, 0), n, length_);
+      multiply_tile(least(rows_, m - i), n, k, a.data + at, a.row, a.column, Streamed<T>{panel, P, soon, bytes},
+                    c.from(i, 0), length_);
   }
 
   // For n columns whose panels stay in the second cache: each block of rows reads them all, and brings the next
   // block and the next tile of c, row by row.
   void add_packed(int64_t q, int64_t k, int64_t n, const Target<T>& c) {
-    using Rows = std::conditional_t<std::is_floating_point_v<T>, Streamed<T>, Stepped<T>>;
     for (int64_t i = 0; i < p_.m; i += rows_) {
       const int64_t m = least(rows_, p_.m - i);
       const In* const next = p_.a + q * p_.a_column + least(i + rows_, p_.m - 1) * p_.a_row;
@@ -267,16 +257,13 @@ class Job {
         const Target<T> to = c.from(i, j);
         for (int64_t r = 0; c.add && j + P < n && r < m; ++r)
           __builtin_prefetch(to.at + r * to.row + P, 1), __builtin_prefetch(to.at + r * to.row + P + width<T>, 1);
-        Rows rows;
-        rows.at = b_ + j * k, rows.step = P;
-        if constexpr (std::is_floating_point_v<T>) {
-          rows.soon =
-              reinterpret_cast<const char*>(next + least(row, least(rows_, p_.m - 1 - i - rows_)) * p_.a_row);
-          rows.bytes = p_.a_column * int64_t(sizeof(In));
-          if (row >= rows_ || i + rows_ >= p_.m) rows.soon = reinterpret_cast<const char*>(a.data), rows.bytes = 0;
-        }
-        (columns > width<T> ? tiles_of<T, Rows, 2> : tiles_of<T, Rows, 1>)[m - 1](k, a.data, a.row, a.column, rows,
-                                                                                  to, columns, length_);
+        const bool brings = row < rows_ && i + rows_ < p_.m;
+        const Streamed<T> rows{
+            b_ + j * k, P,
+            brings ? reinterpret_cast<const char*>(next + least(row, p_.m - 1 - i - rows_) * p_.a_row)
+                   : reinterpret_cast<const char*>(a.data),
+            brings ? p_.a_column * int64_t(sizeof(In)) : 0};
+        multiply_tile(m, columns, k, a.data, a.row, a.column, rows, to, length_);
       }
     }
   }
@@ -298,32 +285,42 @@ class Job {
     return {a_, rows_, rows_ * k, 1, rows_};
   }
 
-  // From the scratch result to c.
-  void finish() {
-    if (p_.c_row == 1) {
-      transpose(p_.m, p_.n, c_, c_row_, p_.c, p_.c_column, [](T x) { return store<Out>(x); });
-      return;
-    }
-    for (int64_t i = 0; i < p_.m; ++i) {
-      const T* const from = c_ + i * c_row_;
-      Out* const to = p_.c + i * p_.c_row;
-      if constexpr (is_half<Out>)
-        if (p_.c_column == 1) {
-          narrow(from, to, p_.n);
-          continue;
-        }
-      for (int64_t j = 0; j < p_.n; ++j) to[j * p_.c_column] = store<Out>(from[j]);
-    }
-  }
-
-  const Product<In, Out>& p_;
-  bool bias_of_row_, direct_a_ = false, direct_b_ = false, direct_c_ = false;
+  const Product<In, T>& p_;
+  bool bias_of_row_, direct_a_ = false, direct_b_ = false;
   int64_t rows_ = 0;                          // of a block
   int64_t most_rows_ = 0, most_columns_ = 0;  // of a and b in the second cache
-  int64_t c_row_ = 0, length_ = 1;            // of a run
-  T *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
+  int64_t length_ = 1;                        // of a run
+  T *a_ = nullptr, *b_ = nullptr;
   const T* bias_ = nullptr;
 };
+
+// c[i][j] = sums[i * n + j]
+template <class In, class Out>
+void store_sums(const Product<In, Out>& p, const Accumulator<In>* sums) {
+  using T = Accumulator<In>;
+  if (p.c_row == 1) return transpose(p.m, p.n, sums, p.n, p.c, p.c_column, [](T x) { return store<Out>(x); });
+  for (int64_t i = 0; i < p.m; ++i, sums += p.n) {
+    Out* const to = p.c + i * p.c_row;
+    if constexpr (is_half<Out>)
+      if (p.c_column == 1) {
+        narrow(sums, to, p.n);
+        continue;
+      }
+    for (int64_t j = 0; j < p.n; ++j) to[j * p.c_column] = store<Out>(sums[j]);
+  }
+}
+// multiply(p), or if it cannot store to c, which has another type or order, to memory of its own before.
+template <class In, class Out, class F>
+bool by_sums(const Product<In, Out>& p, F multiply) {
+  using T = Accumulator<In>;
+  if constexpr (std::is_same_v<Out, T>)
+    if (p.c_column == 1) return multiply(p);
+  T* const sums = static_cast<T*>(scratch(Scratch::result, size_t(p.m * p.n) * sizeof(T)));
+  if (!sums || !multiply(Product<In, T>{p.m, p.n, p.k, p.a, p.a_row, p.a_column, p.b, p.b_row, p.b_column, sums,
+                                        p.n, 1, p.bias, p.panels, p.all_m, p.all_n}))
+    return false;
+  return store_sums(p, sums), true;
+}
 
 // Whether vectors along m are better. They need the operand along m in panels and the others in place.
 template <class In, class Out>
@@ -341,11 +338,14 @@ bool product(const Product<In, Out>& p) {
     if (p.k <= 32 && p.all_m * p.all_n * p.k <= (p.b_column == 1 ? 1024 : 256)) return tiny(p), true;
   }
   if constexpr (std::is_floating_point_v<Accumulator<In>>)
-    if (few_rows(p)) return true;
-  if (p.panels || !better_transposed(p)) return Job<In, Out>(p, false).run();
+    if (by_sums(p, few_rows<In>)) return true;
+  const auto multiply = [](bool bias_of_row) {
+    return [=](const Product<In, Accumulator<In>>& q) { return Job<In>(q, bias_of_row).run(); };
+  };
+  if (p.panels || !better_transposed(p)) return by_sums(p, multiply(false));
   const Product<In, Out> t{p.n,        p.m,     p.k, p.b,        p.b_column, p.b_row, p.a,
                            p.a_column, p.a_row, p.c, p.c_column, p.c_row,    p.bias};
-  return Job<In, Out>(t, true).run();
+  return by_sums(t, multiply(true));
 }
 
 #define DOVETAIL_MULTIPLY(T)                                                                                      \

@@ -9,13 +9,17 @@
 #include "simd/half.hpp"
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm {
-namespace stdx = std::experimental;
 template <class T>
-using V = stdx::native_simd<T>;
+inline constexpr int width = int(std::experimental::native_simd<T>::size());
+// The compiler's own vectors: a tile of std::simd takes several times as long to compile.
+template <class T>
+struct Vector {
+  typedef T type __attribute__((vector_size(width<T> * sizeof(T))));
+};
+template <class T>
+using V = typename Vector<T>::type;
 
 // The register tile: up to `tile_rows` rows of two vectors.
-template <class T>
-inline constexpr int width = int(V<T>::size());
 template <class T>
 inline constexpr int panel = 2 * width<T>;
 #if defined(__AVX512F__)
@@ -60,6 +64,21 @@ template <class Out, class T>
 DOVETAIL_CPU_INLINE Out store(T x) {
   if constexpr (is_half<Out>) return narrow<Out>(x);
   else return Out(x);
+}
+template <class In>
+DOVETAIL_CPU_INLINE V<Accumulator<In>> load_vector(const In* from) {
+  if constexpr (is_half<In>) {
+    return load_floats<width<float>>(from);
+  } else {
+    static_assert(std::is_same_v<In, Accumulator<In>>);
+    V<In> x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+  }
+}
+template <class T>
+DOVETAIL_CPU_INLINE void store_vector(const V<T>& x, T* to) {
+  std::memcpy(to, &x, sizeof x);
 }
 
 // Sums over k are made of runs, of `longest_run` products at most, which have sums of their own: rounding errors
@@ -138,6 +157,6 @@ template <class In, class Out>
 bool product(const Product<In, Out>&);
 // Its part for a few rows (few_rows.cpp), where the time is that of reading b. False: not such a product, or b is
 // contiguous neither along k nor along n.
-template <class In, class Out>
-bool few_rows(const Product<In, Out>&);
+template <class In>
+bool few_rows(const Product<In, Accumulator<In>>&);
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::gemm

@@ -9,18 +9,14 @@ DOVETAIL_CPU_INLINE constexpr T least(T a, T b) {
   return a < b ? a : b;
 }
 
-template <int Rows, int Columns, class T>
-DOVETAIL_CPU_INLINE void copy_rows(int64_t columns, const T* from, int64_t from_row, T* to, int64_t to_row) {
-  constexpr int W = width<T>;
-  if (columns == Columns * W) {
-#pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r)
-#pragma GCC unroll 8
-      for (int j = 0; j < Columns; ++j)
-        V<T>(from + r * from_row + j * W, stdx::element_aligned)
-            .copy_to(to + r * to_row + j * W, stdx::element_aligned);
-  } else {
-    for (int r = 0; r < Rows; ++r) std::memcpy(to + r * to_row, from + r * from_row, size_t(columns) * sizeof(T));
+// Compiled once for all tiles of a type.
+template <class T>
+[[gnu::noinline]] void copy_rows(int64_t rows, int64_t columns, const T* from, int64_t from_row, T* to,
+                                 int64_t to_row) {
+  for (int64_t r = 0; r < rows; ++r, from += from_row, to += to_row) {
+    if (columns % width<T>) std::memcpy(to, from, size_t(columns) * sizeof(T));
+    else
+      for (int64_t j = 0; j < columns; j += width<T>) store_vector(load_vector(from + j), to + j);
   }
 }
 
@@ -77,7 +73,7 @@ DOVETAIL_CPU_INLINE void add_to_sums(V<T> (&sum)[Rows][Columns], const T* at, in
   for (int r = 0; r < Rows; ++r, at += row) {
     __asm__("" : "+r"(at));  // for the addresses of all rows there are no registers
 #pragma GCC unroll 8
-    for (int j = 0; j < Columns; ++j) sum[r][j] += V<T>(at + j * width<T>, stdx::element_aligned);
+    for (int j = 0; j < Columns; ++j) sum[r][j] += load_vector(at + j * width<T>);
   }
 }
 
@@ -91,7 +87,7 @@ template <class T, int Rows, int Columns, class B>
   const bool in_place = columns == Columns * W && (k <= length || c.row * int64_t(sizeof(T)) % 1024);
   if (!in_place) {
     std::memset(buffer, 0, sizeof buffer);
-    if (c.add) copy_rows<Rows, Columns>(columns, c.at, c.row, &buffer[0][0], Columns * W);
+    if (c.add) copy_rows(Rows, columns, c.at, c.row, &buffer[0][0], Columns * W);
   }
   T* const to = in_place ? c.at : &buffer[0][0];
   const int64_t to_row = in_place ? c.row : Columns * W;
@@ -111,7 +107,7 @@ template <class T, int Rows, int Columns, class B>
       const T* const from = b.next();
       V<T> row[Columns];
 #pragma GCC unroll 8
-      for (int j = 0; j < Columns; ++j) row[j].copy_from(from + j * W, stdx::element_aligned);
+      for (int j = 0; j < Columns; ++j) row[j] = load_vector(from + j * W);
       const T* four = a;  // rows: for 14 addresses, or distances, there are no registers
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
@@ -119,7 +115,7 @@ template <class T, int Rows, int Columns, class B>
           four += 4 * a_row;
           __asm__("" : "+r"(four));
         }
-        const V<T> x = four[r % 4 * a_row];
+        const T x = four[r % 4 * a_row];
 #pragma GCC unroll 8
         for (int j = 0; j < Columns; ++j) sum[r][j] += x * row[j];
       }
@@ -131,18 +127,18 @@ template <class T, int Rows, int Columns, class B>
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 8
-        for (int j = 0; j < Columns; ++j) sum[r][j] += V<T>(c.bias_of_rows[r]);
+        for (int j = 0; j < Columns; ++j) sum[r][j] += c.bias_of_rows[r];
     T* at = to;
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r, at += to_row) {
       __asm__("" : "+r"(at));
 #pragma GCC unroll 8
-      for (int j = 0; j < Columns; ++j) sum[r][j].copy_to(at + j * W, stdx::element_aligned);
+      for (int j = 0; j < Columns; ++j) store_vector(sum[r][j], at + j * W);
     }
     add = true;
     k -= run;
   } while (k);
-  if (!in_place) copy_rows<Rows, Columns>(columns, &buffer[0][0], Columns * W, c.at, c.row);
+  if (!in_place) copy_rows<T>(Rows, columns, &buffer[0][0], Columns * W, c.at, c.row);
 }
 
 template <class T, class B>
@@ -164,6 +160,19 @@ inline constexpr Tile<T, B> tiles_of[14] = {
     tile<T, least(tile_rows<T>, 13), Columns, B>,
     tile<T, least(tile_rows<T>, 14), Columns, B>,
 };
+// Calls the tile of so many rows and columns. Integers, which models multiply rarely, have none of one vector, and
+// no products of one vector bring what is read next: less to compile.
+template <class T, class B>
+DOVETAIL_CPU_INLINE void multiply_tile(int64_t rows, int64_t columns, int64_t k, const T* a, int64_t a_row,
+                                       int64_t a_column, const B& b, const Target<T>& c, int64_t length) {
+  constexpr bool streams = std::is_same_v<B, Streamed<T>>, real = std::is_floating_point_v<T>;
+  if constexpr (streams)
+    if (!real || columns <= width<T>)
+      return multiply_tile(rows, columns, k, a, a_row, a_column, Stepped<T>{b.at, b.step}, c, length);
+  if constexpr (real && !streams)
+    if (columns <= width<T>) return tiles_of<T, B, 1>[rows - 1](k, a, a_row, a_column, b, c, columns, length);
+  if constexpr (real || !streams) tiles_of<T, B, 2>[rows - 1](k, a, a_row, a_column, b, c, columns, length);
+}
 
 // Rows of equal blocks, none smaller than needed: 16 rows are 8 + 8, not 14 + 2.
 template <class T>
@@ -211,19 +220,19 @@ int64_t multiply_wide(int64_t j, int64_t n, int64_t k, const Blocks<T>& a, const
 template <class T, class B>
 void multiply_blocks(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const B& b, const Target<T>& c,
                      int64_t length) {
-  using Rows = decltype(rows_of(b, 0));
   constexpr int P = panel<T>, Wide = sizeof(V<T>) == 64 ? 8 : 4;
   int64_t j = 0;
-  if (m == 1 && is_wide(b)) j = multiply_wide<1, Wide>(0, n, k, a, b, c, length);
-  if (m == 2 && is_wide(b)) j = multiply_wide<2, Wide == 8 ? 6 : 4>(0, n, k, a, b, c, length);
-  if (m <= 2 && is_wide(b))
-    j = m == 1 ? multiply_wide<1, 4>(j, n, k, a, b, c, length) : multiply_wide<2, 4>(j, n, k, a, b, c, length);
+  if constexpr (std::is_floating_point_v<T>)
+    if (m <= 2 && is_wide(b)) {
+      j = m == 1 ? multiply_wide<1, Wide>(0, n, k, a, b, c, length)
+                 : multiply_wide<2, Wide == 8 ? 6 : 4>(0, n, k, a, b, c, length);
+      j = m == 1 ? multiply_wide<1, 4>(j, n, k, a, b, c, length) : multiply_wide<2, 4>(j, n, k, a, b, c, length);
+    }
   for (; j < n; j += P) {
     const int64_t columns = least<int64_t>(P, n - j);
-    const Tile<T, Rows>* const tiles = columns > width<T> ? tiles_of<T, Rows, 2> : tiles_of<T, Rows, 1>;
     for (int64_t i = 0, block = 0; i < m; i += a.rows, ++block)
-      tiles[least(a.rows, m - i) - 1](k, a.data + block * a.block, a.row, a.column, rows_of(b, j), c.from(i, j),
-                                      columns, length);
+      multiply_tile(least(a.rows, m - i), columns, k, a.data + block * a.block, a.row, a.column, rows_of(b, j),
+                    c.from(i, j), length);
   }
 }
 }  // namespace

@@ -35,10 +35,10 @@ template <class T, int Rows, int Columns>
       const T* const from = x + offset[p];
       V<T> row[Columns];
 #pragma GCC unroll 8
-      for (int j = 0; j < Columns; ++j) row[j].copy_from(weights + j * W, stdx::vector_aligned);
+      for (int j = 0; j < Columns; ++j) row[j] = load_vector(weights + j * W);
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
-        const V<T> pixel = from[r];
+        const T pixel = from[r];
 #pragma GCC unroll 8
         for (int j = 0; j < Columns; ++j) sum[r][j] += pixel * row[j];
       }
@@ -49,9 +49,9 @@ template <class T, int Rows, int Columns>
 #pragma GCC unroll 8
     for (int j = 0; j < Columns; ++j) {
       T* const to = sums + r * P + j * W;
-      if (add) sum[r][j] += V<T>(to, stdx::vector_aligned);
-      if (bias) sum[r][j] += V<T>(bias + j * W, stdx::element_aligned);
-      sum[r][j].copy_to(to, stdx::vector_aligned);
+      if (add) sum[r][j] += load_vector(to);
+      if (bias) sum[r][j] += load_vector(bias + j * W);
+      store_vector(sum[r][j], to);
     }
 }
 
@@ -79,7 +79,9 @@ inline constexpr PixelTile<T> pixel_tiles[14] = {
 template <class T>
 void add_pixels(int64_t pixels, int64_t k, const T* x, const int64_t* offset, const T* weights, int64_t outputs,
                 T* sums, bool add, const T* bias, const Rectangle& soon) {
-  const PixelTile<T>* const tiles = outputs > width<T> ? pixel_tiles<T, 2> : pixel_tiles<T, 1>;
+  const PixelTile<T>* tiles = pixel_tiles<T, 2>;
+  if constexpr (std::is_same_v<T, float>)  // float64 has no tiles of one vector: less to compile
+    if (outputs <= width<T>) tiles = pixel_tiles<T, 1>;
   const auto share = [](int64_t n, int64_t count) { return (n + count - 1) / count; };
   const int64_t count = share(pixels, tile_rows<T>), rows = pixels / count, longer = pixels % count;
   const int64_t soon_rows = share(soon.rows, count), lines = share(soon.bytes, line),
