@@ -18,19 +18,101 @@ using Unsigned = std::conditional_t<
     bytes == 1, uint8_t,
     std::conditional_t<bytes == 2, uint16_t, std::conditional_t<bytes == 4, uint32_t, uint64_t>>>;
 
-enum class Kind { unsigned_int, signed_int, floating };
+constexpr int64_t block_of_keys = 64;
 
-// Elements to keys: a < b as keys if a comes first. `infinity`: the bits of +inf, for floats. Without branches.
+// What keys do not tell: such elements are written in their order in the row.
+struct Ambiguous {
+  bool zeros, nan;
+};
+// Makes keys of elements: a < b as keys if a comes first.
 template <class U>
-U key_of(Kind kind, U infinity, bool descending, U bits) {
-  constexpr U top = U(U(1) << (8 * sizeof(U) - 1));
-  const U flip = descending ? U(~U(0)) : U(0);
-  if (kind == Kind::unsigned_int) return U(bits ^ flip);
-  if (kind == Kind::signed_int) return U(bits ^ top ^ flip);
-  const U magnitude = U(bits & U(~top)), key = bits & top ? U(~bits) : U(bits | top);
-  // No other float has the key ~0 in either order.
-  return magnitude > infinity ? U(~U(0)) : U((magnitude == 0 ? top : key) ^ flip);
-}
+class Order {
+  static constexpr U top = U(U(1) << (8 * sizeof(U) - 1));
+
+ public:
+  // `as_signed`: keys are compared as signed numbers.
+  Order(DLDataType type, bool descending, bool as_signed)
+      : floating_(type.code == DVT_FLOAT || type.code == DVT_BFLOAT),
+        infinity_(type.code == DVT_BFLOAT ? U(0x7f80)
+                  : sizeof(U) == 2        ? U(0x7c00)
+                  : sizeof(U) == 4        ? U(0x7f800000)
+                                          : U(uint64_t{0x7ff} << 52)),
+        nan_(U(as_signed ? ~top : ~U(0))),
+        flip_(U((descending ? U(~U(0)) : U(0)) ^ (as_signed != (type.code == DVT_INT) ? top : U(0)))) {}
+
+  // Of both zeros.
+  U zero() const { return U(top ^ flip_); }
+  bool is_nan(U bits) const { return U(bits & U(~top)) > infinity_; }
+  bool is_zero(U bits) const { return U(bits & U(~top)) == 0; }
+
+  [[gnu::noinline]] Ambiguous to_keys(const U* from, int64_t stride, int64_t n, U* keys) const {
+    Ambiguous found{};
+    if (floating_) make_keys<true>(from, stride, n, keys, &found);
+    else make_keys<false>(from, stride, n, keys);
+    return found;
+  }
+  // Makes the keys of the first block of [begin, n) that has one below `last`, the others ~0. Returns where it
+  // begins; at n or behind it: none has.
+  [[gnu::noinline]] int64_t find_below(U last, const U* from, int64_t stride, int64_t begin, int64_t n,
+                                       U* keys) const {
+    return floating_ ? find<true>(last, from, stride, begin, n, keys)
+                     : find<false>(last, from, stride, begin, n, keys);
+  }
+  // The elements of keys, but for zeros and NaN.
+  [[gnu::noinline]] void from_keys(const U* keys, int64_t n, U* to, int64_t step) const {
+    if (floating_) make_elements<true>(keys, n, to, step);
+    else make_elements<false>(keys, n, to, step);
+  }
+
+ private:
+  template <bool floating, class Found = std::nullptr_t>
+  DOVETAIL_CPU_INLINE void make_keys(const U* from, int64_t stride, int64_t n, U* keys,
+                                     Found found = nullptr) const {
+    U zeros = 0, nan = 0;
+    // In copies, which nothing that is stored can change; without branches.
+    const auto key = [&, infinity = infinity_, no_number = nan_, flip = flip_](U bits) {
+      if constexpr (!floating) return U(bits ^ flip);
+      const U magnitude = U(bits & U(~top)), key = bits & top ? U(~bits) : U(bits | top);
+      zeros |= bits == top, nan |= magnitude > infinity;
+      // No other float has the last key in either order.
+      return magnitude > infinity ? no_number : U((magnitude == 0 ? top : key) ^ flip);
+    };
+    if (stride == 1)
+      for (int64_t i = 0; i < n; ++i) keys[i] = key(from[i]);
+    else
+      for (int64_t i = 0; i < n; ++i) keys[i] = key(from[i * stride]);
+    if constexpr (!std::is_same_v<Found, std::nullptr_t>) *found = {zeros != 0, nan != 0};
+  }
+  template <bool floating>
+  int64_t find(U last, const U* from, int64_t stride, int64_t begin, int64_t n, U* __restrict keys) const {
+    constexpr int64_t block = block_of_keys;
+    for (; begin < n; begin += block) {
+      const int64_t count = least(block, n - begin);
+      if (stride == 1 && count == block) make_keys<floating>(from + begin, 1, block, keys);
+      else to_keys(from + begin * stride, stride, count, keys);
+      for (int64_t i = count; i < block; ++i) keys[i] = U(~U(0));
+      U lowest = U(~U(0));
+      for (int64_t i = 0; i < block; ++i) lowest = keys[i] < lowest ? keys[i] : lowest;
+      if (lowest < last) break;
+    }
+    return begin;
+  }
+  template <bool floating>
+  void make_elements(const U* keys, int64_t n, U* to, int64_t step) const {
+    const auto element = [flip = flip_](U key) {
+      key ^= flip;
+      if constexpr (floating) return key & top ? U(key ^ top) : U(~key);
+      return key;
+    };
+    if (step == 1)
+      for (int64_t i = 0; i < n; ++i) to[i] = element(keys[i]);
+    else
+      for (int64_t i = 0; i < n; ++i) to[i * step] = element(keys[i]);
+  }
+
+  bool floating_;
+  U infinity_, nan_, flip_;  // flip_: the bits that are reversed
+};
 
 template <class U>
 struct Item {
@@ -70,35 +152,34 @@ bool comes_first(const Item<U>& a, const Item<U>& b) {
   return a.key != b.key ? a.key < b.key : a.index < b.index;
 }
 
-// Writes the first k of n items to `items`, in order. Items before the last of the best k so far are collected
-// until the buffer is full; then the best k are selected and the others dropped. Linear in the number of items,
-// whatever their order. `key_at(i)` is the key of item i; most blocks of keys have none that is collected.
-template <class U, class Keys>
-void select_first(Item<U>* items, int64_t n, int64_t k, Keys key_at) {
-  constexpr int64_t block = 64;
+// Writes the first k of n elements, `stride` apart, to `items`, in order. Items before the last of the best k so
+// far are collected until the buffer is full; then the best k are selected and the others dropped. Linear in the
+// number of items, whatever their order; most blocks of keys have none that is collected.
+template <class U>
+void select_first(Item<U>* items, int64_t n, int64_t k, const Order<U>& order, const U* from, int64_t stride) {
+  constexpr int64_t block = block_of_keys;
   const int64_t capacity = least(n, k > block / 4 ? 4 * k : block);
+  U keys[block];
   int64_t end = 0;
-  for (; end < capacity; ++end) items[end] = {key_at(end), uint32_t(end)};
+  while (end < capacity) {
+    const int64_t count = least(block, capacity - end);
+    order.to_keys(from + end * stride, stride, count, keys);
+    for (int64_t i = 0; i < count; ++i, ++end) items[end] = {keys[i], uint32_t(end)};
+  }
   const auto keep_best = [&] {
     std::nth_element(items, items + (k - 1), items + end, comes_first<U>);
     end = k;
     return items[k - 1].key;
   };
-  U last = keep_best(), keys[block];
-  for (int64_t begin = capacity; begin < n; begin += block) {
-    const int64_t count = least(block, n - begin);
-    if (count == block)
-      for (int64_t i = 0; i < block; ++i) keys[i] = key_at(begin + i);
-    else
-      for (int64_t i = 0; i < block; ++i) keys[i] = i < count ? key_at(begin + i) : U(~U(0));
-    U lowest = keys[0];
-    for (int64_t i = 1; i < block; ++i) lowest = keys[i] < lowest ? keys[i] : lowest;
-    if (lowest >= last) continue;  // of equal items the first wins
-    for (int64_t i = 0; i < count; ++i) {
-      if (keys[i] >= last) continue;
+  U last = keep_best();
+  int64_t begin = capacity;
+  while ((begin = order.find_below(last, from, stride, begin, n, keys)) < n) {
+    for (int64_t i = 0; i < block; ++i) {
+      if (keys[i] >= last) continue;  // of equal items the first wins
       items[end++] = {keys[i], uint32_t(begin + i)};
       if (end == capacity) last = keep_best();
     }
+    begin += block;
   }
   keep_best();
   std::sort(items, items + k, comes_first<U>);
@@ -147,94 +228,48 @@ Item<U>* sort_all(Item<U>* items, Item<U>* buffer, int64_t n) {
 
 // ---- values alone: equal keys are equal bits, but for zeros of both signs and for NaN
 
-template <size_t bytes>
-using Signed = std::conditional_t<bytes == 4, int32_t, int64_t>;
-
-// What keys do not tell: such elements are written in their order in the row.
-struct Ambiguous {
-  bool zeros = false, nan = false;
-};
-template <class K, Kind kind>
-void to_keys(const K* row, int64_t stride, int64_t n, bool descending, K infinity, K* keys, Ambiguous& found) {
-  using U = std::make_unsigned_t<K>;
-  constexpr K lowest = K(uint64_t{1} << (8 * sizeof(K) - 1));
-  K zeros = 0, nan = 0;
-  const auto make = [&](K x) {
-    if constexpr (kind == Kind::floating) zeros |= x == lowest, nan |= (x & ~lowest) > infinity;
-    const U key = key_of(kind, U(infinity), descending, U(x));
-    return K(K(key) ^ lowest);  // the order of unsigned keys, of signed ones
-  };
-  if (stride == 1)
-    for (int64_t i = 0; i < n; ++i) keys[i] = make(row[i]);
-  else
-    for (int64_t i = 0; i < n; ++i) keys[i] = make(row[i * stride]);
-  found = {zeros != 0, nan != 0};
-}
-template <class K, Kind kind>
-void from_keys(const K* keys, int64_t n, bool descending, K* out, int64_t step) {
-  constexpr K lowest = K(uint64_t{1} << (8 * sizeof(K) - 1));
-  const K flip = descending ? ~K(0) : K(0);
-  const auto bits_of = [&](K key) {
-    key ^= flip;
-    if constexpr (kind == Kind::unsigned_int) return K(key ^ lowest);
-    if constexpr (kind == Kind::floating) return key < 0 ? K(key ^ ~lowest) : key;
-    return key;
-  };
-  if (step == 1)
-    for (int64_t i = 0; i < n; ++i) out[i] = bits_of(keys[i]);
-  else
-    for (int64_t i = 0; i < n; ++i) out[i * step] = bits_of(keys[i]);
-}
-// The key of the zeros.
-template <class K>
-K zero_key(bool descending) {
-  return descending ? ~K(0) : K(0);
-}
 // `zero`: the number of keys below that of the zeros. NaN takes the end.
-template <class K>
-void restore(const K* row, int64_t stride, int64_t n, K infinity, int64_t zero, K* out, int64_t step) {
-  constexpr K largest = RegisterSort<K>::largest;
+template <class U>
+void restore(const U* row, int64_t stride, int64_t n, const Order<U>& order, int64_t zero, U* out, int64_t step) {
   int64_t end = n;
-  for (int64_t i = 0; i < n; ++i) end -= (row[i * stride] & largest) > infinity;
+  for (int64_t i = 0; i < n; ++i) end -= order.is_nan(row[i * stride]);
   for (int64_t i = 0; i < n; ++i) {
-    const K bits = row[i * stride], magnitude = bits & largest;
-    if (magnitude == 0) out[zero++ * step] = bits;
-    else if (magnitude > infinity) out[end++ * step] = bits;
+    const U bits = row[i * stride];
+    if (order.is_zero(bits)) out[zero++ * step] = bits;
+    else if (order.is_nan(bits)) out[end++ * step] = bits;
   }
 }
 
 // `keys` has room for twice the padded number of elements.
-template <class K, Kind kind>
-void sort_values(const K* row, int64_t stride, int64_t n, bool descending, K infinity, K* keys, K* out,
-                 int64_t step) {
+template <class U, class K = std::make_signed_t<U>>
+void sort_values(const U* row, int64_t stride, int64_t n, const Order<U>& order, U* keys, U* out, int64_t step) {
   const int64_t padded = round_up(n, VectorSort<K>::step);
-  Ambiguous found;
-  to_keys<K, kind>(row, stride, n, descending, infinity, keys, found);
-  RegisterSort<K>::pad(keys + n, padded - n);
-  const K* const sorted = VectorSort<K>::sort(keys, keys + padded, padded);
-  from_keys<K, kind>(sorted, n, descending, out, step);
+  const Ambiguous found = order.to_keys(row, stride, n, keys);
+  K* const begin = reinterpret_cast<K*>(keys);
+  RegisterSort<K>::pad(begin + n, padded - n);
+  const K* const sorted = VectorSort<K>::sort(begin, begin + padded, padded);
+  order.from_keys(reinterpret_cast<const U*>(sorted), n, out, step);
   if (!found.zeros && !found.nan) return;
-  const K limit = zero_key<K>(descending);
+  const K limit = K(order.zero());
   const int64_t zero = std::partition_point(sorted, sorted + n, [=](K key) { return key < limit; }) - sorted;
-  restore(row, stride, n, infinity, zero, out, step);
+  restore(row, stride, n, order, zero, out, step);
 }
 // The same on all threads.
-template <class K, Kind kind>
-bool sort_long_row(const K* row, int64_t stride, int64_t n, int parts, bool descending, K infinity, K* out,
+template <class U, class K = std::make_signed_t<U>>
+bool sort_long_row(const U* row, int64_t stride, int64_t n, int parts, const Order<U>& order, U* out,
                    int64_t step) {
   ParallelSort<K> sort(n, parts);
   if (!sort.has_memory()) return false;
   std::atomic<bool> ambiguous{false};
   sort.sort_parts([&](int64_t begin, int64_t count, K* keys) {
-    Ambiguous found;
-    to_keys<K, kind>(row + begin * stride, stride, count, descending, infinity, keys, found);
+    const Ambiguous found = order.to_keys(row + begin * stride, stride, count, reinterpret_cast<U*>(keys));
     if (found.zeros || found.nan) ambiguous.store(true, std::memory_order_relaxed);
   });
   sort.merge([&](const K* keys, int64_t rank, int64_t count) {
-    from_keys<K, kind>(keys, count, descending, out + rank * step, step);
+    order.from_keys(reinterpret_cast<const U*>(keys), count, out + rank * step, step);
   });
   if (ambiguous.load(std::memory_order_relaxed))
-    restore(row, stride, n, infinity, sort.count_below(zero_key<K>(descending)), out, step);
+    restore(row, stride, n, order, sort.count_below(K(order.zero())), out, step);
   return true;
 }
 
@@ -247,15 +282,8 @@ struct Wanted {
   const DLTensor *values, *indices;  // nullptr: not requested
 };
 
-template <class U>
-U infinity_of(const DLTensor* x) {
-  return x->dtype.code == DVT_BFLOAT ? U(0x7f80)
-         : sizeof(U) == 2            ? U(0x7c00)
-         : sizeof(U) == 4            ? U(0x7f800000)
-                                     : U(uint64_t{0x7ff} << 52);
-}
 // Rows whose elements are sorted with their indices.
-template <size_t bytes, Kind kind>
+template <size_t bytes>
 class Indexed {
   using U = Unsigned<bytes>;
 
@@ -264,24 +292,17 @@ class Indexed {
       : rows(x, wanted.axis),
         room(round_up(rows.size, pairs_at_once)),
         wanted_(wanted),
-        infinity_(infinity_of<U>(x)) {}
+        order_(x->dtype, wanted.descending, false) {}
 
   // `items` has room for twice `room`.
   void sort(int64_t at, Item<U>* items) const {
     const Row row = row_of(at);
     const Item<U>* sorted = items;
-    if (!few()) {
-      for (int64_t i = 0; i < rows.size; ++i) items[i] = item(row, i);
-      sorted = sort_all(items, items + room, rows.size);
+    if (few()) {
+      select_first(items, rows.size, wanted_.count, order_, row.from, rows.stride);
     } else {
-      // In copies, which nothing that is stored can change.
-      const auto first = [=, n = rows.size, k = wanted_.count, infinity = infinity_,
-                          down = wanted_.descending](auto bits_of) {
-        select_first(items, n, k, [=](int64_t i) { return key_of(kind, infinity, down, bits_of(i)); });
-      };
-      const U* const from = row.from;
-      if (rows.stride == 1) first([=](int64_t i) { return from[i]; });
-      else first([=, stride = rows.stride](int64_t i) { return from[i * stride]; });
+      each_key(row, 0, rows.size, [=](U key, int64_t i) { items[i] = {key, uint32_t(i)}; });
+      sorted = sort_all(items, items + room, rows.size);
     }
     for (int64_t i = 0; i < wanted_.count; ++i) write(row, i, sorted[i].index);
   }
@@ -292,7 +313,7 @@ class Indexed {
     if (!sort.has_memory()) return false;
     const Row row = row_of(at);
     sort.sort_parts([&](int64_t begin, int64_t count, int64_t* pairs) {
-      for (int64_t i = 0; i < count; ++i) pairs[i] = to_pair(item(row, begin + i));
+      each_key(row, begin, count, [=](U key, int64_t i) { pairs[i - begin] = to_pair<U>({key, uint32_t(i)}); });
     });
     sort.merge([&](const int64_t* pairs, int64_t rank, int64_t count) {
       for (int64_t i = rank; i < least(rank + count, wanted_.count); ++i) write(row, i, uint32_t(pairs[i - rank]));
@@ -313,8 +334,15 @@ class Indexed {
     return {dvt::data<const U>(rows.x) + rows.offset(o, i), o * wanted_.count * rows.inner + i};
   }
   bool few() const { return wanted_.count && wanted_.count <= rows.size / 64; }
-  Item<U> item(const Row& row, int64_t i) const {
-    return {key_of(kind, infinity_, wanted_.descending, row.from[i * rows.stride]), uint32_t(i)};
+  // f(key, i) for the elements [begin, begin + n) of a row.
+  template <class F>
+  void each_key(const Row& row, int64_t begin, int64_t n, F f) const {
+    U keys[block_of_keys];
+    for (int64_t at = begin; at < begin + n; at += block_of_keys) {
+      const int64_t count = least(block_of_keys, begin + n - at);
+      order_.to_keys(row.from + at * rows.stride, rows.stride, count, keys);
+      for (int64_t i = 0; i < count; ++i) f(keys[i], at + i);
+    }
   }
   void write(const Row& row, int64_t i, uint32_t index) const {
     const int64_t to = row.to + i * rows.inner;
@@ -323,12 +351,12 @@ class Indexed {
   }
 
   const Wanted wanted_;
-  const U infinity_;
+  const Order<U> order_;
 };
 
-template <size_t bytes, Kind kind>
+template <size_t bytes>
 dvt_status sort_rows(const DLTensor* x, const Wanted& wanted) {
-  const Indexed<bytes, kind> rows(x, wanted);
+  const Indexed<bytes> rows(x, wanted);
   const int64_t n = rows.rows.size, count = rows.rows.count();
   if (uint64_t(n) > 0xffffffffu)
     return DVT_FAIL(DVT_INVALID, "[sort] the axis is too long: expected at most %u elements, got %lld", 0xffffffffu,
@@ -349,39 +377,39 @@ dvt_status sort_rows(const DLTensor* x, const Wanted& wanted) {
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 
-template <size_t bytes, Kind kind>
+template <size_t bytes>
 dvt_status sort_values(const DLTensor* x, int64_t axis, bool descending, const DLTensor* out) {
-  using K = Signed<bytes>;
+  using U = Unsigned<bytes>;
+  using K = std::make_signed_t<U>;
   const AxisRows rows(x, axis);
   const int64_t n = rows.size, step = rows.inner, padded = round_up(n, VectorSort<K>::step);
   // Adjacent rows are sorted in copies, so that whole lines of the cache are read and written.
   const bool columns = step > 1 && rows.stride != 1 && n <= 1 << 16 && rows.inner_is_dense();
   const int64_t block = columns ? 64 / int64_t(bytes) : 1, blocks = divide_up(step, block);
-  const K infinity = infinity_of<K>(x);
+  const Order<U> order(x->dtype, descending, true);
   if (const int parts = columns ? 1 : ParallelSort<K>::parts_of(n, rows.count()); parts > 1) {
     for (int64_t at = 0; at < rows.count(); ++at) {
       const int64_t o = at / step, i = at % step;
-      K* const to = dvt::data<K>(out) + o * n * step + i;
-      if (!sort_long_row<K, kind>(dvt::data<const K>(x) + rows.offset(o, i), rows.stride, n, parts, descending,
-                                  infinity, to, step))
+      U* const to = dvt::data<U>(out) + o * n * step + i;
+      if (!sort_long_row(dvt::data<const U>(x) + rows.offset(o, i), rows.stride, n, parts, order, to, step))
         return DVT_OOM;
     }
     return DVT_OK;
   }
-  const auto sort = [&](const K* from, int64_t stride, K* keys, K* to, int64_t to_step) {
-    sort_values<K, kind>(from, stride, n, descending, infinity, keys, to, to_step);
+  const auto sort = [&](const U* from, int64_t stride, U* keys, U* to, int64_t to_step) {
+    sort_values(from, stride, n, order, keys, to, to_step);
   };
   std::atomic<bool> complete{true};
   dvt::parallel_for(uint64_t(rows.outer * blocks), uint64_t(4096 / (n * block) + 1),
                     [&](uint64_t begin, uint64_t end, uint32_t) {
-                      auto* const keys = static_cast<K*>(scratch(Scratch::kernel, size_t(2 * padded) * sizeof(K)));
-                      const size_t copied = columns ? size_t(2 * block * n) * sizeof(K) : 0;
-                      K* const copy = static_cast<K*>(scratch(Scratch::operand_a, copied));
+                      auto* const keys = static_cast<U*>(scratch(Scratch::kernel, size_t(2 * padded) * sizeof(U)));
+                      const size_t copied = columns ? size_t(2 * block * n) * sizeof(U) : 0;
+                      U* const copy = static_cast<U*>(scratch(Scratch::operand_a, copied));
                       if (!keys || !copy) return complete.store(false, std::memory_order_relaxed);
                       for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
                         const int64_t o = at / blocks, i = at % blocks * block, width = least(block, step - i);
-                        const K* const from = dvt::data<const K>(x) + rows.offset(o, i);
-                        K *const to = dvt::data<K>(out) + o * n * step + i, *const sorted = copy + block * n;
+                        const U* const from = dvt::data<const U>(x) + rows.offset(o, i);
+                        U *const to = dvt::data<U>(out) + o * n * step + i, *const sorted = copy + block * n;
                         if (!columns) {
                           sort(from, rows.stride, keys, to, step);
                           continue;
@@ -394,44 +422,44 @@ dvt_status sort_values(const DLTensor* x, int64_t axis, bool descending, const D
   return complete.load(std::memory_order_relaxed) ? DVT_OK : DVT_OOM;
 }
 
-template <size_t bytes, Kind kind, bool indices>
+template <size_t bytes, bool indices>
 dvt_status run(dvt_device*, const dvt_call* c) {
   const dvt::Attrs a(c);
   const int64_t axis = a.i64(0);
   const DLTensor* const out = c->out[0];
-  if constexpr (!indices && bytes >= 4) return sort_values<bytes, kind>(c->in[0], axis, a.boolean(1), out);
-  return sort_rows<bytes, kind>(
-      c->in[0], {axis, out->shape[axis], a.boolean(1), indices ? nullptr : out, indices ? out : nullptr});
+  if constexpr (!indices && bytes >= 4) return sort_values<bytes>(c->in[0], axis, a.boolean(1), out);
+  return sort_rows<bytes>(c->in[0],
+                          {axis, out->shape[axis], a.boolean(1), indices ? nullptr : out, indices ? out : nullptr});
 }
 
-template <size_t bytes, Kind kind>
+template <size_t bytes>
 dvt_status run_top_k(dvt_device*, const dvt_call* c) {
   const dvt::Attrs a(c);
-  return sort_rows<bytes, kind>(c->in[0], {a.i64(1), a.i64(0), a.is(2, "largest"), c->out[0], c->out[1]});
+  return sort_rows<bytes>(c->in[0], {a.i64(1), a.i64(0), a.is(2, "largest"), c->out[0], c->out[1]});
 }
 
-template <size_t bytes, Kind kind>
+template <size_t bytes>
 void add(Table& table, DLDataType type) {
   const auto add = [&](dvt::Row row) { table.add(row.deterministic().kernel()); };
-  add(dvt::Row("dvt.sort", run<bytes, kind, false>).in(type, DVT_O_STRIDED).out(type));
-  add(dvt::Row("dvt.argsort", run<bytes, kind, true>).in(type, DVT_O_STRIDED).out(dvt::i64));
-  add(dvt::Row("dvt.top_k", run_top_k<bytes, kind>).in(type, DVT_O_STRIDED).out(type).out(dvt::i64));
+  add(dvt::Row("dvt.sort", run<bytes, false>).in(type, DVT_O_STRIDED).out(type));
+  add(dvt::Row("dvt.argsort", run<bytes, true>).in(type, DVT_O_STRIDED).out(dvt::i64));
+  add(dvt::Row("dvt.top_k", run_top_k<bytes>).in(type, DVT_O_STRIDED).out(type).out(dvt::i64));
 }
 }  // namespace
 
 void DOVETAIL_CPU_ROWS(Table& table) {
-  add<4, Kind::floating>(table, dvt::f32);
-  add<8, Kind::floating>(table, dvt::f64);
-  add<2, Kind::floating>(table, dvt::f16);
-  add<2, Kind::floating>(table, dvt::bf16);
-  add<1, Kind::signed_int>(table, dvt::i8);
-  add<2, Kind::signed_int>(table, dvt::i16);
-  add<4, Kind::signed_int>(table, dvt::i32);
-  add<8, Kind::signed_int>(table, dvt::i64);
-  add<1, Kind::unsigned_int>(table, dvt::u8);
-  add<2, Kind::unsigned_int>(table, dvt::u16);
-  add<4, Kind::unsigned_int>(table, dvt::u32);
-  add<8, Kind::unsigned_int>(table, dvt::u64);
-  add<1, Kind::unsigned_int>(table, dvt::boolean);
+  add<4>(table, dvt::f32);
+  add<8>(table, dvt::f64);
+  add<2>(table, dvt::f16);
+  add<2>(table, dvt::bf16);
+  add<1>(table, dvt::i8);
+  add<2>(table, dvt::i16);
+  add<4>(table, dvt::i32);
+  add<8>(table, dvt::i64);
+  add<1>(table, dvt::u8);
+  add<2>(table, dvt::u16);
+  add<4>(table, dvt::u32);
+  add<8>(table, dvt::u64);
+  add<1>(table, dvt::boolean);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA
