@@ -1,5 +1,5 @@
-// Reductions over any axes of any strided tensor. The driver (reduce.cpp) orders the axes; the loops here get
-// either rows of elements of one result, or columns of contiguous results.
+// Reductions over any axes of any strided tensor. The driver (reduce.cpp), compiled once for all types, orders the
+// axes; the loops here get either rows of elements of one result, or columns of contiguous results.
 // The grouping of the terms depends on the shape only, not on the number of threads.
 #pragma once
 #include "scratch.hpp"
@@ -16,6 +16,10 @@ struct Plan {
   int64_t results = 1, terms = 1;
   int column = -1;  // the kept axis that is contiguous in memory, if the reduced ones are not
 
+  // What is computed at a time: a result or, of the column axis, a block of them. How many, and how many are worth
+  // waking a thread.
+  int64_t units() const;
+  uint64_t grain() const;
   // The beginning of the at-th result in x and, by `out`, in the output; the column axis is not counted.
   int64_t kept_offset(int64_t at, int64_t& out) const;
   // The beginning of the r-th run of terms: over all reduced axes but the last `inner` ones.
@@ -24,6 +28,24 @@ struct Plan {
 // axes: a bit mask. parts > 1: x has that many numbers per element (complex), each reduced separately.
 Plan plan(const DLTensor* x, uint32_t axes, int parts = 1);
 uint32_t axis_mask(const dvt_call* c, uint32_t attribute);
+
+// What the driver calls for one operation. `results` are of the type in which terms are combined.
+struct Kernels {
+  size_t in_size, result_size, out_size;
+  // The results of `count` rows, whose beginnings are `stride` apart.
+  void (*rows)(const Plan&, const void* x, int64_t stride, int64_t count, void* results);
+  // `columns` contiguous results, of n <= row_group rows.
+  void (*columns)(const void* const* row, int64_t columns, int64_t n, void* results);
+  // left[j] = left[j] combined with right[j]
+  void (*combine)(void* left, const void* right, int64_t n);
+  // out[i * stride] = results[i], divided by the divisor if that is not 0; the second one keeps the type.
+  void (*store)(void* results, int64_t n, int64_t divisor, void* out, int64_t stride);
+  void (*keep)(void* results, int64_t n, int64_t divisor, void* out, int64_t stride);
+};
+dvt_status reduce(const Plan&, const Kernels&, const void* x, void* out, int64_t divisor);
+// In how many chunks of the outermost reduced axis, which has `size` elements, a few units of many terms are
+// computed: results of their own, which are combined afterwards.
+int64_t chunks_of(int64_t results, int64_t units, int64_t terms, int64_t size);
 
 // ---- loops ------------------------------------------------------------------------------------------------------
 
@@ -74,20 +96,10 @@ struct Loops {
     return pairs.total();
   }
 
-  // `columns` contiguous results, terms [r, r + n) of each, to out.
-  [[gnu::noinline]] static void columns(const Plan& p, const In* x, int64_t columns, int64_t r, int64_t n, T* out) {
-    if (n > row_group) {
-      T right[column_block];
-      const int64_t half = (n + 1) / 2;
-      Loops::columns(p, x, columns, r, half, out);
-      Loops::columns(p, x, columns, r + half, n - half, right);
-      combine_columns<Op>(out, right, columns);
-      return;
-    }
+  // `columns` contiguous results, of n rows.
+  static void columns(const void* const* rows, int64_t columns, int64_t n, T* out) {
     const In* row[row_group];
-    const Axis inner = p.n_reduced ? p.reduced[p.n_reduced - 1] : Axis{};
-    for (int64_t i = 0; i < n; ++i)
-      row[i] = x + (p.n_reduced == 1 ? (r + i) * inner.stride : p.run_offset(r + i, 0));
+    for (int64_t i = 0; i < n; ++i) row[i] = static_cast<const In*>(rows[i]);
     if constexpr (std::is_same_v<In, T> || is_half_of_float)
       if (constexpr int64_t step = lines * int64_t(V<T>::size()); columns >= step) {
         for (int64_t j = 0; j < columns; j += step)  // the last step takes some of the one before again
@@ -191,141 +203,57 @@ struct Loops {
   }
 };
 
-// Results of mean, which alone has a divisor.
-template <class T>
-DOVETAIL_CPU_INLINE void divide(T* results, int64_t n, T divisor) {
-  if constexpr (std::is_floating_point_v<T>)
-    if (divisor != 0)
-      for (int64_t i = 0; i < n; ++i) results[i] /= divisor;
-}
-// How a result is stored: any and all give bool, fp16 and bf16 are narrowed.
+// Results of mean alone have a divisor; any and all give bool, fp16 and bf16 are narrowed.
 template <class Out, class T>
-DOVETAIL_CPU_INLINE void put(Out* out, T x) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if constexpr (std::is_same_v<Out, f16> || std::is_same_v<Out, bf16>) *out = narrow<Out>(x);
-    else *out = Out(x);
-  } else if constexpr (std::is_same_v<Out, bool>) {
-    *reinterpret_cast<uint8_t*>(out) = x != 0;
-  } else {
-    *out = Out(x);
-  }
+[[gnu::noinline]] void store_results(void* results, int64_t n, int64_t divisor, void* out, int64_t stride) {
+  T* const from = static_cast<T*>(results);
+  if constexpr (std::is_floating_point_v<T>)
+    if (divisor)
+      for (int64_t i = 0; i < n; ++i) from[i] /= T(divisor);
+  Out* const to = static_cast<Out*>(out);
+  const auto store = [=](int64_t i, int64_t at) __attribute__((always_inline)) {
+    if constexpr (std::is_same_v<Out, f16> || std::is_same_v<Out, bf16>) to[at] = narrow<Out>(from[i]);
+    else if constexpr (std::is_same_v<Out, bool>) reinterpret_cast<uint8_t*>(to)[at] = from[i] != 0;
+    else to[at] = Out(from[i]);
+  };
+  if (stride == 1)
+    for (int64_t i = 0; i < n; ++i) store(i, i);
+  else
+    for (int64_t i = 0; i < n; ++i) store(i, i * stride);
 }
 
-// The results of `count` rows of a plan without columns, those of its last kept axis.
-template <class In, class Op, class Out, class L>
-DOVETAIL_CPU_INLINE void reduce_rows(const Plan& p, const Axis& axis, const In* x, int64_t count, Out* out,
-                                     typename Op::Type divisor) {
+template <class In, class Op, class L>
+void reduce_rows(const Plan& p, const void* from, int64_t stride, int64_t count, void* out) {
   using T = typename Op::Type;
   constexpr int at_once = rows_at_once<T>;
-  T results[at_once];
-  const auto store = [&](int n) __attribute__((always_inline)) {
-    divide(results, n, divisor);
-    for (int k = 0; k < n; ++k) put(out + k * axis.out_stride, results[k]);
-    out += n * axis.out_stride;
-  };
+  const In* const x = static_cast<const In*>(from);
+  T* const results = static_cast<T*>(out);
   int64_t i = 0;
   if constexpr (std::is_same_v<In, T> && at_once > 1)
-    for (const bool contiguous = p.n_reduced == 1 && p.reduced[0].stride == 1;
-         contiguous && is_short_row<T>(p.terms) && i + at_once <= count; i += at_once) {
-      combine_rows<Op>(x + i * axis.stride, axis.stride, p.terms, results);
-      store(at_once);
-    }
-  for (; i < count; ++i) {
-    results[0] = Loops<In, Op, L>::rows(p, x + i * axis.stride);
-    store(1);
-  }
+    if (p.n_reduced == 1 && p.reduced[0].stride == 1 && is_short_row<T>(p.terms))
+      for (; i + at_once <= count; i += at_once) combine_rows<Op>(x + i * stride, stride, p.terms, results + i);
+  for (; i < count; ++i) results[i] = Loops<In, Op, L>::rows(p, x + i * stride);
+}
+template <class In, class Op, class L>
+void reduce_columns(const void* const* row, int64_t columns, int64_t n, void* results) {
+  Loops<In, Op, L>::columns(row, columns, n, static_cast<typename Op::Type*>(results));
+}
+template <class Op, class T = typename Op::Type>
+void combine_results(void* left, const void* right, int64_t n) {
+  combine_columns<Op>(static_cast<T*>(left), static_cast<const T*>(right), n);
 }
 
-// Results [begin, end) of a plan, in units of one result or of one block of columns.
-template <class In, class Op, class Out, class L>
-[[gnu::noinline]] void reduce_range(const Plan& p, const In* x, Out* out, typename Op::Type divisor, int64_t begin,
-                                    int64_t end) {
-  using T = typename Op::Type;
-  using Loop = Loops<In, Op, L>;
-  if (p.column < 0) {
-    const Axis last = p.n_kept ? p.kept[p.n_kept - 1] : Axis{1, 0, 0};
-    for (int64_t i = begin, n; i < end; i += n) {
-      int64_t at;
-      const In* const from = x + p.kept_offset(i, at);
-      n = least(end - i, last.size - i % last.size);
-      reduce_rows<In, Op, Out, L>(p, last, from, n, out + at, divisor);
-    }
-    return;
-  }
-  const Axis axis = p.kept[p.column];
-  const int64_t blocks = (axis.size + column_block - 1) / column_block;
-  for (int64_t i = begin; i < end; ++i) {
-    int64_t at;
-    const int64_t first = i % blocks * column_block;
-    const int64_t n = axis.size - first < column_block ? axis.size - first : column_block;
-    const In* from = x + p.kept_offset(i / blocks, at) + first;
-    T total[column_block];
-    Loop::columns(p, from, n, 0, p.terms, total);
-    Out* to = out + at + first * axis.out_stride;
-    divide(total, n, divisor);
-    for (int64_t j = 0; j < n; ++j) put(to + j * axis.out_stride, total[j]);
-  }
-}
-DOVETAIL_CPU_INLINE int64_t units(const Plan& p) {
-  if (p.column < 0) return p.results;
-  const int64_t size = p.kept[p.column].size;
-  return p.results / size * ((size + column_block - 1) / column_block);
-}
-
-// Few units of many terms: chunks of the outermost reduced axis, which has `size` elements, become results of their
-// own, combined afterwards.
-constexpr int64_t worthwhile = 32768;  // terms worth waking a thread
-DOVETAIL_CPU_INLINE int64_t chunks_of(int64_t results, int64_t units, int64_t terms, int64_t size) {
-  const int64_t total = results * terms;
-  if (total < 4 * worthwhile || units >= 16 || results > 65536) return 1;
-  const int64_t n = total / worthwhile;
-  return n < size ? (n < 64 ? n : 64) : size < 64 ? size : 64;
-}
-DOVETAIL_CPU_INLINE int64_t chunks(const Plan& p) {
-  return p.n_reduced ? chunks_of(p.results, units(p), p.terms, p.reduced[0].size) : 1;
-}
-
-// The partial results of chunks in pairs, these in pairs, and so on, in the memory of the first ones.
-template <class Op, class Out, class T = typename Op::Type>
-void join_chunks(T* partial, int64_t chunks, int64_t results, Out* out, T divisor) {
-  constexpr int64_t block = 256;  // results whose partial ones stay in the first caches
-  for (int64_t first = 0; first < results; first += block) {
-    const int64_t n = least(block, results - first);
-    T* const total = partial + first;
-    for (int64_t step = 1; step < chunks; step *= 2)
-      for (int64_t c = 0; c + step < chunks; c += 2 * step)
-        combine_columns<Op>(total + c * results, total + (c + step) * results, n);
-    divide(total, n, divisor);
-    for (int64_t j = 0; j < n; ++j) put(out + first + j, total[j]);
-  }
-}
-
+template <class In, class Op, class Out, class L, class T = typename Op::Type>
+inline constexpr Kernels kernels_of{sizeof(In),
+                                    sizeof(T),
+                                    sizeof(Out),
+                                    reduce_rows<In, Op, L>,
+                                    reduce_columns<In, Op, L>,
+                                    combine_results<Op>,
+                                    store_results<Out, T>,
+                                    store_results<T, T>};
 template <class In, class Op, class Out, class L = Load<In, typename Op::Type>>
-dvt_status reduce(const Plan& p, const In* x, Out* out, typename Op::Type divisor = 0) {
-  using T = typename Op::Type;
-  const int64_t n = chunks(p);
-  if (n == 1) {
-    const int64_t count = units(p), per_unit = p.results * p.terms / (count ? count : 1) + 1;
-    dvt::parallel_for(uint64_t(count), uint64_t(worthwhile / per_unit + 1),
-                      [&](uint64_t begin, uint64_t end, uint32_t) {
-                        reduce_range<In, Op, Out, L>(p, x, out, divisor, int64_t(begin), int64_t(end));
-                      });
-    return DVT_OK;
-  }
-  T* const partial = static_cast<T*>(scratch(Scratch::result, size_t(n * p.results) * sizeof(T)));
-  if (!partial) return DVT_OOM;
-  dvt::parallel_for(uint64_t(n), 1, [&](uint64_t begin, uint64_t end, uint32_t) {
-    for (int64_t chunk = int64_t(begin); chunk < int64_t(end); ++chunk) {
-      Plan q = p;
-      Axis& axis = q.reduced[0];
-      const int64_t from = axis.size * chunk / n, to = axis.size * (chunk + 1) / n;
-      q.terms = p.terms / axis.size * (to - from);
-      axis.size = to - from;
-      reduce_range<In, Op, T, L>(q, x + from * axis.stride, partial + chunk * p.results, T(0), 0, units(q));
-    }
-  });
-  join_chunks<Op>(partial, n, p.results, out, divisor);
-  return DVT_OK;
+dvt_status reduce(const Plan& p, const In* x, Out* out, int64_t divisor = 0) {
+  return reduce(p, kernels_of<In, Op, Out, L>, x, out, divisor);
 }
-
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::reduction
