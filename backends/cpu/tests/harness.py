@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes as ct
 import fcntl
 import importlib.util
+import mmap
 import os
 import platform
 import shutil
@@ -111,6 +112,28 @@ class Guarded:
     def check(self) -> None:
         ends = np.concatenate([self.bytes[: self.GUARD], self.bytes[len(self.bytes) - self.GUARD :]])
         assert (ends == 0xA5).all(), "the kernel wrote outside its output"
+
+
+@cache
+def _mprotect() -> Callable[[int, int, int], int] | None:
+    if platform.system() != "Linux":
+        return None
+    f = ct.CDLL(None, use_errno=True).mprotect
+    f.argtypes = [ct.c_void_p, ct.c_size_t, ct.c_int]
+    return f
+
+
+def before_a_hole(a: np.ndarray) -> np.ndarray:
+    """A dense array, unless large, in memory that ends with it: a kernel that reads beyond dies by SIGSEGV."""
+    protect, page = _mprotect(), mmap.PAGESIZE
+    if not protect or not 0 < a.nbytes <= 1 << 18:
+        return a
+    end = -(-a.nbytes // page) * page
+    memory = mmap.mmap(-1, end + page)
+    copied = np.ndarray(a.shape, a.dtype, memory, end - a.nbytes)
+    copied[...] = a
+    assert protect(copied.ctypes.data + a.nbytes, page, 0) == 0, os.strerror(ct.get_errno())
+    return copied
 
 
 class Session:
@@ -230,6 +253,8 @@ class Session:
             flags = row.operands[i].flags
             if isinstance(a, np.ndarray) and not flags & STRIDED:
                 a = np.ascontiguousarray(a).reshape(a.shape)
+            if isinstance(a, np.ndarray) and a.flags.c_contiguous and not (inplace and i == 0):
+                a = before_a_hole(a)
             if isinstance(a, Scalar):
                 assert flags & HOST_SCALAR, f"{op}: input {i} takes no host scalar"
             tensors.append(_tensor(a, keep))

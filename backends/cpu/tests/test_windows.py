@@ -135,7 +135,7 @@ def test_bits_do_not_depend_on_threads(cpu, monkeypatch, sizes, dtype):
         assert len(seen) == 1
 
 
-@pytest.mark.parametrize("dtype", FLOATS, **names)
+@pytest.mark.parametrize("dtype", (*FLOATS, np.dtype("i4"), np.dtype("u8")), **names)
 def test_windows_of_one_element(cpu, dtype):
     for shape in ((2, 20, 9, 7), (1, 400, 4, 8), (3, 33, 1, 5), (2, 9, 32, 32)):
         for outputs in (1, 2, 40, 150):

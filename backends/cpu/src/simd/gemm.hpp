@@ -100,7 +100,7 @@ struct Panels {
   int64_t stride, row;
 };
 
-// B whose row p begins at data + offset[p]: windows of an image. Whole panels are read, the last one, too.
+// B whose row p begins at data + offset[p]: windows of an image. Whole vectors are read, the last one, too.
 template <class T>
 struct Shifted {
   const T* data;

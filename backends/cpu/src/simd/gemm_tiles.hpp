@@ -160,16 +160,17 @@ inline constexpr Tile<T, B> tiles_of[14] = {
     tile<T, least(tile_rows<T>, 13), Columns, B>,
     tile<T, least(tile_rows<T>, 14), Columns, B>,
 };
-// Calls the tile of so many rows and columns. Integers, which models multiply rarely, have none of one vector, and
-// no products of one vector bring what is read next: less to compile.
+// Calls the tile of so many rows and columns. Integers, which models multiply rarely, have none of one vector for
+// panels, which are padded, and no product of one vector brings what is read next: less to compile.
 template <class T, class B>
 DOVETAIL_CPU_INLINE void multiply_tile(int64_t rows, int64_t columns, int64_t k, const T* a, int64_t a_row,
                                        int64_t a_column, const B& b, const Target<T>& c, int64_t length) {
-  constexpr bool streams = std::is_same_v<B, Streamed<T>>, real = std::is_floating_point_v<T>;
+  constexpr bool streams = std::is_same_v<B, Streamed<T>>, real = std::is_floating_point_v<T>,
+                 padded = std::is_same_v<B, Stepped<T>>;
   if constexpr (streams)
     if (!real || columns <= width<T>)
       return multiply_tile(rows, columns, k, a, a_row, a_column, Stepped<T>{b.at, b.step}, c, length);
-  if constexpr (real && !streams)
+  if constexpr (!streams && (real || !padded))
     if (columns <= width<T>) return tiles_of<T, B, 1>[rows - 1](k, a, a_row, a_column, b, c, columns, length);
   if constexpr (real || !streams) tiles_of<T, B, 2>[rows - 1](k, a, a_row, a_column, b, c, columns, length);
 }
