@@ -325,3 +325,12 @@ def test_gpu_drivers_are_the_kernels_modules(tmp_path):
         if version:
             (tmp_path / "sys/module" / module / "version").write_text(version)
     assert machine.gpu_drivers(tmp_path) == {"nvidia": "580.95.05", "i915": "of the kernel"}
+
+
+@pytest.mark.skipif("cpu" not in {d.backend for d in dovetail.devices()}, reason="the CPU device is not installed")
+def test_another_default_device_says_why():
+    command_line = [sys.executable, "-m", "dovetail", "bench", "exp", "--size", "1K", "--seconds", "0"]
+    done = subprocess.run(
+        command_line, capture_output=True, text=True, check=False, env=os.environ | {"DOVETAIL_CPU_KERNELS": "most"}
+    )
+    assert done.returncode == 0 and "is quarantined: [cpu] DOVETAIL_CPU_KERNELS is not" in done.stderr, done.stderr

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -381,6 +382,19 @@ def test_ctrl_c_keeps_what_was_measured(small, monkeypatch):
     monkeypatch.setattr(measure.Contest, "measure", interrupted)
     text = run("--against", "numpy", "--points", small, "--seconds", "0", "--threads", "1", code=130)
     assert "4x5 5x6" in text and "stopped by Ctrl-C after 2 of 3 points" in text
+
+
+def test_nothing_measured_leaves_files_alone(small, monkeypatch, tmp_path):
+    def ended(self, point, seconds):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    figures, drawn = tmp_path / "figures.json", tmp_path / "figures.svg"
+    figures.write_text("before"), drawn.write_text("before")
+    monkeypatch.setattr(measure.Contest, "measure", ended)
+    files = ["--json", str(figures), "--svg", str(drawn)]
+    text = run("--against", "numpy", "--points", small, "--seconds", "0", "--threads", "1", *files, code=130)
+    assert "stopped by SIGTERM after 0 of 3 points: nothing is written" in text and "next to" not in text
+    assert figures.read_text() == drawn.read_text() == "before"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from dovetail.cli.output import UNAVAILABLE, fail
+import click
+
+from dovetail.cli.output import UNAVAILABLE, fail, printable
 
 
 def import_ops() -> None:
@@ -25,15 +27,24 @@ def discover() -> None:
 
 
 def device(name: str | None) -> Any:
-    """The device of that name, or the default one. Ends the command if it cannot be used."""
+    """The device of that name, or the default one. Ends the command if it cannot be used.
+
+    Prints which backends could not be opened if the default device might be another with them.
+    """
     import dovetail
+    from dovetail import entry_points
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            return dovetail.device(name) if name else dovetail.default_device()
+            found = dovetail.device(name) if name else dovetail.default_device()
     except (ValueError, RuntimeError) as error:
         fail(str(error), UNAVAILABLE)
+    if not name:
+        for backend in entry_points.backends():
+            if backend.status == "quarantined":
+                click.echo(f"Warning: {printable(backend.explain())}", err=True)
+    return found
 
 
 def backends() -> list[dict[str, Any]]:

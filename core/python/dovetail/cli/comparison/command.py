@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,24 +42,40 @@ def run(
         if file is not None:
             _expect_writable(option, Path(file))
     comparison = Comparison(chosen, peers, device.name, seconds)
-    stopped = False
+    stopped_by = ""
     try:
-        with progress(comparison.steps(threads)) as step:
+        with _interrupted_by_sigterm(), progress(comparison.steps(threads)) as step:
             for n in threads:
                 comparison.run(n, step)
-    except KeyboardInterrupt:
-        stopped = True
+    except KeyboardInterrupt as interrupt:
+        stopped_by = str(interrupt) or "Ctrl-C"
     except WorkerError as error:
         fail(str(error))
-    report = comparison.as_dict(threads, not stopped)
+    done, total = len(comparison.measured), len(chosen) * len(threads)
+    if not done:  # files of an earlier run stay
+        fail(f"stopped by {stopped_by} after 0 of {total} points: nothing is written", INTERRUPTED)
+    report = comparison.as_dict(threads, not stopped_by)
     if json_file != PRINTED:
         show(report)
     _write(report, json_file, svg_file)
-    if stopped:
-        done, total = len(comparison.measured), len(chosen) * len(threads)
-        fail(f"stopped by Ctrl-C after {done} of {total} points", INTERRUPTED)
+    if stopped_by:
+        fail(f"stopped by {stopped_by} after {done} of {total} points", INTERRUPTED)
     if any(OURS in row["errors"] for row in report["points"]):
         raise SystemExit(1)
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """What `timeout` or a closing session ends keeps what it has measured, as after Ctrl-C."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt("SIGTERM")
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def expect_peers(peers: Sequence[str]) -> None:

@@ -84,9 +84,11 @@ _FORMS = {
 def read(path: Path) -> list[Point]:
     """The points of a file. Raises PointError, which names the point."""
     try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise PointError(f"{path} cannot be read: {error}") from error
+        found = json.loads(path.read_text("utf-8-sig"))
+    except OSError as error:
+        raise PointError(f"{path} cannot be read: {error.strerror}; name a file of points") from error
+    except UnicodeDecodeError as error:
+        raise PointError(f"{path} is not text in UTF-8: {error.reason}; write [{_EXAMPLE}, ...] so") from error
     except json.JSONDecodeError as error:
         raise PointError(f"{path} is not JSON: {error}") from error
     if not isinstance(found, list):
