@@ -65,9 +65,10 @@ def _check_operands(query: Any, key: Any, value: Any) -> None:
     for name, x in given.items():
         expect_array(_WHAT, x, name)
         if x.ndim != 4:
+            axis = "queries" if name == "query" else f"{name}s"
             cure = f"x[{', '.join(['None'] * (4 - x.ndim))}] adds axes" if x.ndim < 4 else "reshape it"
             raise ValueError(
-                f"[{_WHAT}] {name}: got shape {x.shape}, expected four axes: batch, heads, {name}s, size; {cure}"
+                f"[{_WHAT}] {name}: got shape {x.shape}, expected four axes: batch, heads, {axis}, size; {cure}"
             )
         if x.dtype.kind != "real floating" or x.dtype != query.dtype:
             dtypes = ", ".join(f"{n} {y.dtype}" for n, y in given.items())

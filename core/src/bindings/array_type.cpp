@@ -187,7 +187,9 @@ PyObject* item(PyObject* self, PyObject*) {
 int truth(PyObject* self) {
   if (!has_elements(self)) return refuse(self), -1;
   if (tensor_of(self).numel != 1) {
-    PyErr_Format(PyExc_ValueError, "[bool] the truth of an array of shape %s is ambiguous: use any() or all()",
+    PyErr_Format(PyExc_ValueError,
+                 "[bool] the truth of an array of shape %s is ambiguous: use any() or all(), "
+                 "and &, | and ~ in place of and, or and not",
                  to_string(tensor_of(self).shape()).c_str());
     return -1;
   }
