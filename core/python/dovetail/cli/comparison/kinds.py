@@ -214,6 +214,9 @@ _KINDS = {
 )  # fmt: skip
 
 
+_FIELDS_OF = {"k": "top_k", "perm": "transpose", "to": "astype", "causal": "sdpa"}
+
+
 def kind(op: str) -> Kind | None:
     """None for an op that no point can have. Elementwise ops of one or two operands need no entry of their own."""
     from dovetail.schema import registry
@@ -244,9 +247,16 @@ def complaint(p: Point) -> str | None:
     for name in found.required:
         if getattr(p, name) is None:
             return f"{name!r} is missing; add it to the point"
+    for name, op in _FIELDS_OF.items():
+        if getattr(p, name) not in (None, False) and p.op != op:
+            return f"{name!r} has no meaning for {p.op}; leave it out"
+    if p.axis is not None and p.op not in _KINDS:
+        return f"'axis' has no meaning for {p.op}; leave it out"
     rank = 1 if p.op == "embedding" else len(p.shape)
     if p.axis is not None and not -rank <= p.axis < rank:
         return f"axis: got {p.axis}, expected {-rank} to {rank - 1} for an array of {rank} axes"
+    if p.k is not None and not (p.shape and 0 <= p.k <= p.shape[p.along]):
+        return f"k: got {p.k}, expected 0 to the size of the axis, in {list(p.shape)}"
     if p.perm is not None and sorted(p.perm) != list(range(rank)):
         return f"perm: got {list(p.perm)}, expected every axis of 0 to {rank - 1} once"
     if p.low is not None and p.high is not None and not p.low < p.high:
