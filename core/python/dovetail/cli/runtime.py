@@ -29,7 +29,7 @@ def discover() -> None:
 def device(name: str | None) -> Any:
     """The device of that name, or the default one. Ends the command if it cannot be used.
 
-    Prints which backends could not be opened if the default device might be another with them.
+    Prints which installed backends could not be opened if the default device might be another with them.
     """
     import dovetail
     from dovetail import entry_points
@@ -42,7 +42,7 @@ def device(name: str | None) -> Any:
         fail(str(error), UNAVAILABLE)
     if not name:
         for backend in entry_points.backends():
-            if backend.status == "quarantined":
+            if backend.status == "quarantined" and backend.distribution:
                 click.echo(f"Warning: {printable(backend.explain())}", err=True)
     return found
 
