@@ -97,7 +97,7 @@ int64_t over_everything(const Search& search, const DLTensor* x, const char* dat
 void along_axis(const Search& search, const DLTensor* x, int64_t axis, const char* data, int64_t* out) {
   const Axis along{x->shape[axis], x->strides[axis], 0};
   const Plan p = plan(x, 1u << axis);
-  const int64_t size = p.column < 0 ? 1 : p.kept[p.column].size, blocks = (size + column_block - 1) / column_block;
+  const int64_t size = p.column < 0 ? 1 : p.kept[p.column].size, blocks = divide_up(size, column_block);
   dvt::parallel_for(uint64_t(p.units()), p.grain(), [&](uint64_t begin, uint64_t end, uint32_t) {
     for (int64_t i = int64_t(begin); i < int64_t(end); ++i) {
       int64_t at;
@@ -108,7 +108,7 @@ void along_axis(const Search& search, const DLTensor* x, int64_t axis, const cha
         out[at] = best.index;
       } else {
         const int64_t step = p.kept[p.column].out_stride, first = i % blocks * column_block;
-        const int64_t n = size - first < column_block ? size - first : column_block;
+        const int64_t n = least(size - first, column_block);
         search.columns(from + first * int64_t(search.size), along, n, out + at + first * step, step);
       }
     }

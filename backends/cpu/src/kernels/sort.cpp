@@ -46,10 +46,7 @@ class Order {
   bool is_zero(U bits) const { return U(bits & U(~top)) == 0; }
 
   [[gnu::noinline]] Ambiguous to_keys(const U* from, int64_t stride, int64_t n, U* keys) const {
-    Ambiguous found{};
-    if (floating_) make_keys<true>(from, stride, n, keys, &found);
-    else make_keys<false>(from, stride, n, keys);
-    return found;
+    return floating_ ? make_keys<true>(from, stride, n, keys) : make_keys<false>(from, stride, n, keys);
   }
   // Makes the keys of the first block of [begin, n) that has one below `last`, the others ~0. Returns where it
   // begins; at n or behind it: none has.
@@ -65,9 +62,8 @@ class Order {
   }
 
  private:
-  template <bool floating, class Found = std::nullptr_t>
-  DOVETAIL_CPU_INLINE void make_keys(const U* from, int64_t stride, int64_t n, U* keys,
-                                     Found found = nullptr) const {
+  template <bool floating>
+  DOVETAIL_CPU_INLINE Ambiguous make_keys(const U* from, int64_t stride, int64_t n, U* keys) const {
     U zeros = 0, nan = 0;
     // In copies, which nothing that is stored can change; without branches.
     const auto key = [&, infinity = infinity_, no_number = nan_, flip = flip_](U bits) {
@@ -81,7 +77,7 @@ class Order {
       for (int64_t i = 0; i < n; ++i) keys[i] = key(from[i]);
     else
       for (int64_t i = 0; i < n; ++i) keys[i] = key(from[i * stride]);
-    if constexpr (!std::is_same_v<Found, std::nullptr_t>) *found = {zeros != 0, nan != 0};
+    return {zeros != 0, nan != 0};
   }
   template <bool floating>
   int64_t find(U last, const U* from, int64_t stride, int64_t begin, int64_t n, U* __restrict keys) const {
@@ -448,18 +444,9 @@ void add(Table& table, DLDataType type) {
 }  // namespace
 
 void DOVETAIL_CPU_ROWS(Table& table) {
-  add<4>(table, dvt::f32);
-  add<8>(table, dvt::f64);
-  add<2>(table, dvt::f16);
-  add<2>(table, dvt::bf16);
-  add<1>(table, dvt::i8);
-  add<2>(table, dvt::i16);
-  add<4>(table, dvt::i32);
-  add<8>(table, dvt::i64);
-  add<1>(table, dvt::u8);
-  add<2>(table, dvt::u16);
-  add<4>(table, dvt::u32);
-  add<8>(table, dvt::u64);
-  add<1>(table, dvt::boolean);
+  for (DLDataType t : {dvt::i8, dvt::u8, dvt::boolean}) add<1>(table, t);
+  for (DLDataType t : {dvt::f16, dvt::bf16, dvt::i16, dvt::u16}) add<2>(table, t);
+  for (DLDataType t : {dvt::f32, dvt::i32, dvt::u32}) add<4>(table, t);
+  for (DLDataType t : {dvt::f64, dvt::i64, dvt::u64}) add<8>(table, t);
 }
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA

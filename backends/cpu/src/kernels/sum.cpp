@@ -18,10 +18,7 @@ dvt_status mean(dvt_device*, const dvt_call* c) {
   const Plan p = plan(c->in[0], axis_mask(c, 0));
   T* const out = dvt::data<T>(c->out[0]);
   if (p.terms) return reduce<T, Sum<Accumulator<T>>>(p, dvt::data<const T>(c->in[0]), out, p.terms);
-  for (int64_t i = 0; i < p.results; ++i) {
-    Accumulator<T> none = Accumulator<T>(__builtin_nanf(""));
-    store_results<T, Accumulator<T>>(&none, 1, 0, out + i, 1);
-  }
+  for (int64_t i = 0; i < p.results; ++i) out[i] = stored<T>(Accumulator<T>(__builtin_nanf("")));
   return DVT_OK;
 }
 

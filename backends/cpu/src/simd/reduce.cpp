@@ -15,7 +15,6 @@ void append(Axis* axes, int& n, Axis a) {
 }
 
 constexpr int64_t worthwhile = 32768;  // terms worth waking a thread
-int64_t blocks_of(int64_t columns) { return (columns + column_block - 1) / column_block; }
 constexpr int64_t rows_of_results = 256;
 // Of any type.
 struct Results {
@@ -50,7 +49,8 @@ struct Call {
     const Axis axis = plan.column >= 0 ? plan.kept[plan.column]
                       : plan.n_kept    ? plan.kept[plan.n_kept - 1]
                                        : Axis{1, 0, 0};
-    const int64_t in_size = int64_t(kernels.in_size), size = int64_t(out_size), blocks = blocks_of(axis.size);
+    const int64_t in_size = int64_t(kernels.in_size), size = int64_t(out_size),
+                  blocks = divide_up(axis.size, column_block);
     for (int64_t i = begin, n; i < end; i += n) {
       int64_t at, first = 0, count;
       if (plan.column < 0) {
@@ -136,7 +136,7 @@ int64_t Plan::run_offset(int64_t r, int inner) const {
 }
 
 int64_t Plan::units() const {
-  return column < 0 ? results : results / kept[column].size * blocks_of(kept[column].size);
+  return column < 0 ? results : results / kept[column].size * divide_up(kept[column].size, column_block);
 }
 uint64_t Plan::grain() const {
   const int64_t count = units();

@@ -203,7 +203,13 @@ struct Loops {
   }
 };
 
-// Results of mean alone have a divisor; any and all give bool, fp16 and bf16 are narrowed.
+// How a result is stored: fp16 and bf16 are narrowed, any and all give bool.
+template <class Out, class T>
+DOVETAIL_CPU_INLINE Out stored(T x) {
+  if constexpr (std::is_same_v<Out, f16> || std::is_same_v<Out, bf16>) return narrow<Out>(x);
+  else return Out(x);
+}
+// Results of mean alone have a divisor.
 template <class Out, class T>
 [[gnu::noinline]] void store_results(void* results, int64_t n, int64_t divisor, void* out, int64_t stride) {
   T* const from = static_cast<T*>(results);
@@ -211,15 +217,10 @@ template <class Out, class T>
     if (divisor)
       for (int64_t i = 0; i < n; ++i) from[i] /= T(divisor);
   Out* const to = static_cast<Out*>(out);
-  const auto store = [=](int64_t i, int64_t at) __attribute__((always_inline)) {
-    if constexpr (std::is_same_v<Out, f16> || std::is_same_v<Out, bf16>) to[at] = narrow<Out>(from[i]);
-    else if constexpr (std::is_same_v<Out, bool>) reinterpret_cast<uint8_t*>(to)[at] = from[i] != 0;
-    else to[at] = Out(from[i]);
-  };
   if (stride == 1)
-    for (int64_t i = 0; i < n; ++i) store(i, i);
+    for (int64_t i = 0; i < n; ++i) to[i] = stored<Out>(from[i]);
   else
-    for (int64_t i = 0; i < n; ++i) store(i, i * stride);
+    for (int64_t i = 0; i < n; ++i) to[i * stride] = stored<Out>(from[i]);
 }
 
 template <class In, class Op, class L>

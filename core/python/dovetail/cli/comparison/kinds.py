@@ -213,8 +213,8 @@ _KINDS = {
     Kind(_one),
 )  # fmt: skip
 
-
-_FIELDS_OF = {"k": "top_k", "perm": "transpose", "to": "astype", "causal": "sdpa"}
+# Fields that one op alone has.
+_FIELDS_OF = {name: op for op, kind in _KINDS.items() for name in kind.required} | {"causal": "sdpa"}
 
 
 def kind(op: str) -> Kind | None:
