@@ -40,26 +40,34 @@ def test_one_program_serves_twenty_lengths_and_other_batches():
     assert not made.eager
 
 
+def losses_of_three_steps(run, trained, args) -> list[torch.Tensor]:
+    optimiser = torch.optim.SGD(trained.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(3):
+        loss = run(*args).square().mean()
+        loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
+        losses.append(loss.detach())
+    return losses
+
+
 @pytest.mark.parametrize("name", ["gpt2", pytest.param("bert", marks=pytest.mark.slow), "resnet18"])
 def test_training_takes_the_same_steps(name):
     model, args, _ = models.make(name)
-    own = copy.deepcopy(model)
     if name == "resnet18":  # the others have dropout
-        model.train(), own.train()
-    losses = []
-    for run, trained in ((model, model), (compiled(own), own)):
-        optimiser = torch.optim.SGD(trained.parameters(), lr=1e-2)
-        losses.append([])
-        for _ in range(3):
-            loss = run(*args).square().mean()
-            loss.backward()
-            optimiser.step()
-            optimiser.zero_grad()
-            losses[-1].append(loss.detach())
-    expect_equal(losses[1], losses[0])
-    for (key, expected), got in zip(model.state_dict().items(), own.state_dict().values()):
-        assert torch.allclose(got, expected, rtol=1e-3, atol=1e-6), key
+        model.train()
+    own, exact = copy.deepcopy(model), copy.deepcopy(model).double()
+    losses = losses_of_three_steps(model, model, args)
+    expect_equal(losses_of_three_steps(compiled(own), own, args), losses)
     assert not expect_programs(2, 2).eager
+    # What training rounds differs between the instruction sets of torch by more than its float32 results show.
+    losses_of_three_steps(exact, exact, [a.double() if a.is_floating_point() else a for a in args])
+    for (key, e), theirs, ours in zip(
+        exact.state_dict().items(), model.state_dict().values(), own.state_dict().values()
+    ):
+        size, usual, error = (x.abs().max().item() for x in (e, theirs - e, ours - e))
+        assert error <= 4 * usual + 1e-6 * size, f"{key}: error {error}, torch's {usual}, of {size}"
 
 
 def test_gradients_are_those_of_torch():
