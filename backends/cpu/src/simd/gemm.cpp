@@ -37,6 +37,13 @@ void tiny(const Product<T>& p) {
   }
 }
 
+// H to 2 H elements, as two parts that overlap; false: there are fewer or more.
+template <int H, class T>
+DOVETAIL_CPU_INLINE bool copy_halves(int64_t n, const T* in, T* out) {
+  if (H <= 1 || n < H || n > 2 * H) return false;
+  std::memcpy(out, in, H * sizeof(T)), std::memcpy(out + n - H, in + n - H, H * sizeof(T));
+  return true;
+}
 // n elements one after the other.
 template <class In>
 DOVETAIL_CPU_INLINE void copy_row(int64_t n, const In* in, Accumulator<In>* out) {
@@ -46,12 +53,8 @@ DOVETAIL_CPU_INLINE void copy_row(int64_t n, const In* in, Accumulator<In>* out)
     for (int q = 0; q < panel<T>; ++q) out[q] = load(in[q]);
     return;
   }
-  constexpr int H = width<T> / 2;
-  if constexpr (std::is_same_v<In, T> && H > 1)
-    if (n >= H && n <= 2 * H) {  // halves of a vector that overlap
-      std::memcpy(out, in, H * sizeof(T)), std::memcpy(out + n - H, in + n - H, H * sizeof(T));
-      return;
-    }
+  if constexpr (std::is_same_v<In, T>)
+    if (copy_halves<width<T> / 2>(n, in, out) || copy_halves<width<T> / 4>(n, in, out)) return;
   for (int64_t q = 0; q < n; ++q) out[q] = load(in[q]);
 }
 
@@ -89,7 +92,7 @@ void pack_rows(int64_t k, int64_t n, const In* in, int64_t row, int64_t column, 
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const Panels<T>& b,
               T* c, int64_t c_row, bool add) {
-  const int64_t rows = block_rows<T>(m);
+  const int64_t rows = block_rows<T>(m, n);
   multiply_blocks<T>(m, n, k, {a, rows, rows * a_row, a_row, a_column}, b, {c, c_row, add}, run_length<T>(k));
 }
 template <class In>
@@ -136,12 +139,12 @@ class Job {
     length_ = run_length<T>(p_.k);
     const int64_t runs = (p_.k + length_ - 1) / length_,
                   most_runs = few_rows      ? (large_cache ? 4 : 3)
-                              : by_panels   ? 12
+                              : by_panels   ? 6
                               : large_cache ? 2
                                             : 1,
                   steps = (runs + most_runs - 1) / most_runs,
                   step = (steps ? (runs + steps - 1) / steps : 1) * length_;
-    rows_ = block_rows<T>(p_.m);
+    rows_ = block_rows<T>(p_.m, p_.n);
     const auto fitting = [&](int64_t unit, int64_t size, int64_t bytes) {  // that many, of equal chunks
       const int64_t all = (size + unit - 1) / unit, one = unit * step * int64_t(sizeof(T)),
                     most = bytes / one > 0 ? bytes / one : 1, chunks = (all + most - 1) / most;
@@ -227,22 +230,34 @@ class Job {
       const int64_t m = least(most_rows_, p_.m - i);
       const Blocks<T> a = rows_of_a(i, m, q, k);
       const T* panel = panels;
-      for (int64_t j = 0; j < n; j += P, panel += stride)
-        multiply_streamed(m, least<int64_t>(P, n - j), k, a, panel, j + P < n ? panel + stride : panel, j == 0,
-                          c.from(i, j));
+      for (int64_t j = 0; j < n;) {
+        const int64_t count = rows_ <= pair_rows && is_pair<T>(n - j) ? 2 : 1;
+        const T* const next = panel + count * stride;
+        multiply_streamed(m, least<int64_t>(count * P, n - j), k, a, panel, stride,
+                          j + count * P < n ? next : panel, j == 0, c.from(i, j));
+        j += count * P, panel = next;
+      }
     }
   }
-  // Panels come from memory: each block of rows brings some lines of the next one. Those that read the first one
-  // bring the next block instead, if its rows follow each other.
-  void multiply_streamed(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const T* panel, const T* next,
-                         bool first, const Target<T>& c) {
-    const int64_t blocks = (m + rows_ - 1) / rows_;
+  // A panel, or two, `stride` apart. They come from memory: each block of rows brings some lines of the next one.
+  // Those that read the first one bring the next block instead, if its rows follow each other.
+  void multiply_streamed(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const T* panel, int64_t stride,
+                         const T* next, bool first, const Target<T>& c) {
+    const int64_t blocks = (m + rows_ - 1) / rows_, size = k * P * int64_t(sizeof(T)), count = n > P ? 2 : 1;
     const bool brings_a = first && blocks > 4 && a.column == 1 && a.row == k;
-    const int64_t bytes = brings_a ? rows_ * int64_t(sizeof(T)) : (P * int64_t(sizeof(T)) + blocks - 1) / blocks;
+    const int64_t bytes = brings_a ? rows_ * int64_t(sizeof(T)) : (count * size / k + blocks - 1) / blocks;
     const char* soon = reinterpret_cast<const char*>(brings_a ? a.data + a.block : next);
-    for (int64_t i = 0, at = 0; i < m; i += rows_, at += a.block, soon += k * bytes)
-      multiply_tile(least(rows_, m - i), n, k, a.data + at, a.row, a.column, Streamed<T>{panel, P, soon, bytes},
-                    c.from(i, 0), length_);
+    for (int64_t i = 0, at = 0, past = 0; i < m; i += rows_, at += a.block, past += k * bytes) {
+      const int64_t rows = least(rows_, m - i);
+      const bool second = !brings_a && past >= size;  // of the next panels
+      const Streamed<T> b{panel, P, soon + past + (second ? stride * int64_t(sizeof(T)) - size : 0), bytes};
+      if constexpr (has_pairs<T>)
+        if (count == 2) {
+          tiles_of_pairs<T>[rows - 1](k, a.data + at, a.row, a.column, {b, stride}, c.from(i, 0), n, length_);
+          continue;
+        }
+      multiply_tile(rows, n, k, a.data + at, a.row, a.column, b, c.from(i, 0), length_);
+    }
   }
 
   // For n columns whose panels stay in the second cache: each block of rows reads them all, and brings the next

@@ -46,12 +46,27 @@ struct Streamed {
     return row;
   }
 };
+// The same of two panels, `apart` from each other.
+template <class T>
+struct Paired : Streamed<T> {
+  int64_t apart;
+};
 template <class T>
 struct Listed {
   const T* data;
   const int64_t* offset;
   DOVETAIL_CPU_INLINE const T* next() { return data + *offset++; }
 };
+
+// Where vector j of the row at `from` is.
+template <class T, class B>
+DOVETAIL_CPU_INLINE const T* vector_at(const B&, const T* from, int j) {
+  return from + j * width<T>;
+}
+template <class T>
+DOVETAIL_CPU_INLINE const T* vector_at(const Paired<T>& b, const T* from, int j) {
+  return from + j / 2 * b.apart + j % 2 * width<T>;
+}
 
 // Where a product is stored.
 template <class T>
@@ -77,12 +92,20 @@ DOVETAIL_CPU_INLINE void add_to_sums(V<T> (&sum)[Rows][Columns], const T* at, in
   }
 }
 
+// Of the sums: a loop's own instructions take time from products where two threads share a core.
+#if defined(__AVX512F__)
+constexpr int terms_at_once = 2;
+#else
+constexpr int terms_at_once = 4;
+#endif
+
 // Rows x Columns vectors of c in registers. They go through a buffer if only some of the columns are stored,
 // or if the rows of c map to the same cache lines.
 template <class T, int Rows, int Columns, class B>
-[[gnu::noinline]] void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, B b, const Target<T>& c,
-                            int64_t columns, int64_t length) {
+[[gnu::noinline]] void tile(int64_t k, const T* a, int64_t a_row, int64_t a_column, const B& rows,
+                            const Target<T>& c, int64_t columns, int64_t length) {
   constexpr int W = width<T>;
+  B b = rows;
   T buffer[Rows][Columns * W];
   const bool in_place = columns == Columns * W && (k <= length || c.row * int64_t(sizeof(T)) % 1024);
   if (!in_place) {
@@ -103,11 +126,12 @@ template <class T, int Rows, int Columns, class B>
   do {
     V<T> sum[Rows][Columns] = {};
     const int64_t run = least(k, length);
+#pragma GCC unroll terms_at_once
     for (int64_t p = 0; p < run; ++p, a += a_column) {
       const T* const from = b.next();
       V<T> row[Columns];
 #pragma GCC unroll 8
-      for (int j = 0; j < Columns; ++j) row[j] = load_vector(from + j * W);
+      for (int j = 0; j < Columns; ++j) row[j] = load_vector(vector_at(b, from, j));
       const T* four = a;  // rows: for 14 addresses, or distances, there are no registers
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
@@ -142,7 +166,7 @@ template <class T, int Rows, int Columns, class B>
 }
 
 template <class T, class B>
-using Tile = void (*)(int64_t, const T*, int64_t, int64_t, B, const Target<T>&, int64_t, int64_t);
+using Tile = void (*)(int64_t, const T*, int64_t, int64_t, const B&, const Target<T>&, int64_t, int64_t);
 template <class T, class B, int Columns>
 inline constexpr Tile<T, B> tiles_of[14] = {
     tile<T, 1, Columns, B>,
@@ -160,6 +184,16 @@ inline constexpr Tile<T, B> tiles_of[14] = {
     tile<T, least(tile_rows<T>, 13), Columns, B>,
     tile<T, least(tile_rows<T>, 14), Columns, B>,
 };
+// Those of two panels.
+template <class T, class B = Paired<T>>
+inline constexpr Tile<T, B> tiles_of_pairs[pair_rows] = {
+    tile<T, 1, 4, B>, tile<T, 2, 4, B>, tile<T, 3, 4, B>, tile<T, 4, 4, B>, tile<T, 5, 4, B>, tile<T, 6, 4, B>,
+};
+// Whether so many columns fill their vectors: none beyond the last one is read.
+template <class T>
+DOVETAIL_CPU_INLINE bool is_pair(int64_t columns) {
+  return has_pairs<T> && columns > 2 * panel<T> - width<T>;
+}
 // Calls the tile of so many rows and columns. Integers, which models multiply rarely, have none of one vector for
 // panels, which are padded, and no product of one vector brings what is read next: less to compile.
 template <class T, class B>
@@ -175,10 +209,12 @@ DOVETAIL_CPU_INLINE void multiply_tile(int64_t rows, int64_t columns, int64_t k,
   if constexpr (real || !streams) tiles_of<T, B, 2>[rows - 1](k, a, a_row, a_column, b, c, columns, length);
 }
 
-// Rows of equal blocks, none smaller than needed: 16 rows are 8 + 8, not 14 + 2.
+// Rows of equal blocks for n columns in panels, none smaller than needed: 16 rows are 8 + 8, not 14 + 2, nor 6 + 6
+// + 4, which would pass over b once more.
 template <class T>
-DOVETAIL_CPU_INLINE int64_t block_rows(int64_t m) {
-  const int64_t blocks = (m + tile_rows<T> - 1) / tile_rows<T>;
+DOVETAIL_CPU_INLINE int64_t block_rows(int64_t m, int64_t n = 0) {
+  const bool by_pairs = is_pair<T>(n) && (m <= pair_rows || m > 2 * tile_rows<T>);
+  const int64_t most = by_pairs ? pair_rows : tile_rows<T>, blocks = (m + most - 1) / most;
   return (m + blocks - 1) / blocks;
 }
 
@@ -197,6 +233,11 @@ DOVETAIL_CPU_INLINE Stepped<T> rows_of(const Panels<T>& b, int64_t j) {
 template <class T>
 DOVETAIL_CPU_INLINE Listed<T> rows_of(const Shifted<T>& b, int64_t j) {
   return {b.data + j, b.offset};
+}
+template <class T>
+DOVETAIL_CPU_INLINE Paired<T> pair_of(const Panels<T>& b, int64_t j) {
+  const T* const at = b.data + j / panel<T> * b.stride;
+  return {{at, b.row, reinterpret_cast<const char*>(at), 0}, b.stride};
 }
 // Whether more columns than a panel's lie side by side.
 template <class T>
@@ -228,6 +269,13 @@ void multiply_blocks(int64_t m, int64_t n, int64_t k, const Blocks<T>& a, const 
       j = m == 1 ? multiply_wide<1, Wide>(0, n, k, a, b, c, length)
                  : multiply_wide<2, Wide == 8 ? 6 : 4>(0, n, k, a, b, c, length);
       j = m == 1 ? multiply_wide<1, 4>(j, n, k, a, b, c, length) : multiply_wide<2, 4>(j, n, k, a, b, c, length);
+    }
+  if constexpr (has_pairs<T> && std::is_same_v<B, Panels<T>>)
+    for (; a.rows <= pair_rows && is_pair<T>(n - j); j += 2 * P) {
+      const int64_t columns = least<int64_t>(2 * P, n - j);
+      for (int64_t i = 0, block = 0; i < m; i += a.rows, ++block)
+        tiles_of_pairs<T>[least(a.rows, m - i) - 1](k, a.data + block* a.block, a.row, a.column, pair_of(b, j),
+                                                    c.from(i, j), columns, length);
     }
   for (; j < n; j += P) {
     const int64_t columns = least<int64_t>(P, n - j);
