@@ -85,7 +85,7 @@ bool may_multiply_bfloat16() {
 bool may_use_tiles() {
   static const bool permitted = [] {
     const char* const wish = std::getenv("DOVETAIL_CPU_AMX");
-    return !(wish && !std::strcmp(wish, "0")) && features().bf16_tiles && may_multiply_bfloat16() && permit_tiles();
+    return !(wish && !std::strcmp(wish, "0")) && features().tiles && may_multiply_bfloat16() && permit_tiles();
   }();
   return permitted;
 }

@@ -21,7 +21,7 @@ struct Features {
   Level level = Level::none;    // the highest that processor and operating system have
   bool bf16_products = false;   // has instructions that multiply bfloat16
   bool int8_products = false;   // x86-64: AVX-512 has such that multiply bytes
-  bool bf16_tiles = false;      // x86-64: AMX multiplies tiles of bfloat16
+  bool tiles = false;           // x86-64: AMX multiplies tiles of bfloat16 and of bytes
   bool sve_int8 = false;        // aarch64: SVE has such that multiply matrices of bytes
   char name[49] = "";           // as the processor calls itself
   const char* extras[12] = {};  // other features of interest

@@ -10,14 +10,9 @@ rng = np.random.default_rng(5)
 OP = "scaled_dot_product_attention"
 
 
-@pytest.fixture(params=[*harness.LEVELS, "avx512 without AMX"])
-def cpu(request):
-    """The kernels at each level, and those that run where AMX is missing."""
-    if request.param == "avx512 without AMX":
-        return request.getfixturevalue("without_amx")
-    if reason := harness.absent(request.param):
-        pytest.skip(reason)
-    return harness.session(request.param)
+@pytest.fixture
+def cpu(with_and_without_amx):
+    return with_and_without_amx
 
 
 def draw(shape, dtype):

@@ -73,7 +73,7 @@ def test_unknown_choice_of_amx_is_explained():
 def test_amx_is_used_where_the_processor_has_it():
     flags = Path("/proc/cpuinfo").read_text().split("flags", 1)[-1].split("\n")[0].split()
     best = [level for level in harness.LEVELS if harness.available(level)][-1]
-    has = best == "avx512" and {"amx_tile", "amx_bf16", "avx512_bf16"} <= set(flags)
+    has = best == "avx512" and {"amx_tile", "amx_bf16", "amx_int8", "avx512_bf16"} <= set(flags)
     assert harness.has_amx(harness.fresh()) == has
     assert not harness.has_amx(harness.session("default"))
 

@@ -11,6 +11,11 @@ BYTES = [np.dtype("i1"), np.dtype("u1")]
 SIGNS = pytest.mark.parametrize("signs", list(product(BYTES, BYTES)), ids=lambda s: f"{s[0].name}_{s[1].name}")
 
 
+@pytest.fixture
+def cpu(with_and_without_amx):
+    return with_and_without_amx
+
+
 def expected(x, y, zx=None, zy=None):
     a, b = x.astype("i8"), y.astype("i8")
     if zx is not None:

@@ -67,7 +67,7 @@ Features read_features() {
   f.add_extra("amx_int8", all(seven.d, bit(25)));
   f.add_extra("amx_bf16", all(seven.d, bit(22)));
   f.add_extra("amx_fp16", all(seven_one.a, bit(21)));
-  f.bf16_tiles = all(seven.d, bit(22) | bit(24));
+  f.tiles = all(seven.d, bit(22) | bit(24) | bit(25));
   return f;
 }
 

@@ -8,7 +8,7 @@
 #include "simd/transpose.hpp"
 
 // The level itself has neither of these; the compiler does not inline such functions into others.
-#define DOVETAIL_CPU_AMX gnu::noinline, gnu::target("amx-tile,amx-bf16")
+#define DOVETAIL_CPU_AMX gnu::noinline, gnu::target("amx-tile,amx-bf16,amx-int8")
 #define DOVETAIL_CPU_BF16 gnu::noinline, gnu::target("avx512bf16")
 
 namespace dovetail::cpu::DOVETAIL_CPU_ISA::amx {
@@ -23,12 +23,12 @@ static_assert(sizeof palette == 64);
 
 // Rows x Columns tiles of c; they stay in registers 0 to 3, 4 and 5 have those of a, 6 and 7 those of b. The
 // compiler does not see that tiles are read: the first statement keeps stores of the caller before them.
-template <int Rows, int Columns>
-[[DOVETAIL_CPU_AMX]] void block(int64_t k, const bf16* a, int64_t a_row, const bf16* b, int64_t b_column,
-                                int64_t b_step, float* c, int64_t c_row, bool add) {
+template <class T, class Sum, bool ASigned, bool BSigned, int Rows, int Columns>
+[[DOVETAIL_CPU_AMX]] void block(int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_column, int64_t b_step,
+                                Sum* c, int64_t c_row, bool add) {
   __asm__ volatile("" ::: "memory");
-  constexpr int64_t half = sizeof(bf16), whole = sizeof(float);
-  float* const below = c + side * c_row;
+  constexpr int64_t part = sizeof(T), whole = sizeof(Sum);
+  Sum* const below = c + side * c_row;
   if (add) {
     _tile_loadd(0, c, c_row * whole);
     if constexpr (Columns == 2) _tile_loadd(1, c + side, c_row * whole);
@@ -40,24 +40,50 @@ template <int Rows, int Columns>
     if constexpr (Rows == 2) _tile_zero(2);
     if constexpr (Rows == 2 && Columns == 2) _tile_zero(3);
   }
-  for (; k > 0; k -= depth, a += depth, b += b_step) {
-    _tile_loadd(4, a, a_row * half);
-    _tile_loadd(6, b, depth * half);
-    _tile_dpbf16ps(0, 4, 6);
+#define DOVETAIL_ADD_PRODUCT(sum, x, y)                             \
+  {                                                                 \
+    if constexpr (sizeof(T) == 2) _tile_dpbf16ps(sum, x, y);        \
+    else if constexpr (ASigned && BSigned) _tile_dpbssd(sum, x, y); \
+    else if constexpr (ASigned) _tile_dpbsud(sum, x, y);            \
+    else if constexpr (BSigned) _tile_dpbusd(sum, x, y);            \
+    else _tile_dpbuud(sum, x, y);                                   \
+  }
+  for (; k > 0; k -= depth<T>, a += depth<T>, b += b_step) {
+    _tile_loadd(4, a, a_row * part);
+    _tile_loadd(6, b, depth<T> * part);
+    DOVETAIL_ADD_PRODUCT(0, 4, 6)
     if constexpr (Columns == 2) {
-      _tile_loadd(7, b + b_column, depth * half);
-      _tile_dpbf16ps(1, 4, 7);
+      _tile_loadd(7, b + b_column, depth<T> * part);
+      DOVETAIL_ADD_PRODUCT(1, 4, 7)
     }
     if constexpr (Rows == 2) {
-      _tile_loadd(5, a + side * a_row, a_row * half);
-      _tile_dpbf16ps(2, 5, 6);
-      if constexpr (Columns == 2) _tile_dpbf16ps(3, 5, 7);
+      _tile_loadd(5, a + side * a_row, a_row * part);
+      DOVETAIL_ADD_PRODUCT(2, 5, 6)
+      if constexpr (Columns == 2) DOVETAIL_ADD_PRODUCT(3, 5, 7)
     }
   }
+#undef DOVETAIL_ADD_PRODUCT
   _tile_stored(0, c, c_row * whole);
   if constexpr (Columns == 2) _tile_stored(1, c + side, c_row * whole);
   if constexpr (Rows == 2) _tile_stored(2, below, c_row * whole);
   if constexpr (Rows == 2 && Columns == 2) _tile_stored(3, below + side, c_row * whole);
+}
+
+template <bool ASigned, bool BSigned, class T, class Sum>
+void multiply_blocks(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const Tiles<T>& b, Sum* c,
+                     int64_t c_row, bool add) {
+  for (int64_t i = 0; i < m; i += 2 * side, a += 2 * side * a_row, c += 2 * side * c_row) {
+    const bool two = m - i > side;
+    int64_t j = 0;
+    for (; j + 2 * side <= n; j += 2 * side)
+      (two ? block<T, Sum, ASigned, BSigned, 2, 2>
+           : block<T, Sum, ASigned, BSigned, 1, 2>)(k, a, a_row, b.data + j / side * b.column, b.column, b.step,
+                                                    c + j, c_row, add);
+    if (j < n)
+      (two ? block<T, Sum, ASigned, BSigned, 2, 1>
+           : block<T, Sum, ASigned, BSigned, 1, 1>)(k, a, a_row, b.data + j / side * b.column, b.column, b.step,
+                                                    c + j, c_row, add);
+  }
 }
 
 // 2^x, to 1.5e-7 of it: floor(x) is the exponent, a polynomial has the rest.
@@ -108,20 +134,30 @@ DOVETAIL_CPU_INLINE __m512 weights_of(__m512 s, __m512 scale, __m512 top) {
 DOVETAIL_CPU_INLINE float finite_or_zero(float x) { return x - x == 0 ? x : 0; }
 
 // A whole tile whose rows, or columns, are contiguous.
-void pack_rows(const bf16* in, int64_t row, bf16* out) {
-  const auto load = [&](int64_t p) {
-    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + p * row)));
-  };
-  for (int64_t p = 0; p < depth; p += 2)
-    _mm512_storeu_si512(out + p * side, _mm512_or_si512(load(p), _mm512_slli_epi32(load(p + 1), 16)));
+template <class T>
+void pack_rows(const T* in, int64_t row, T* out) {
+  constexpr int64_t together = 4 / sizeof(T);
+  for (int64_t p = 0; p < depth<T>; p += together) {
+    __m512i words = {};
+    for (int64_t i = 0; i < together; ++i) {
+      const void* const from = in + (p + i) * row;
+      __m512i x;
+      if constexpr (together == 2) x = _mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
+      else x = _mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+      words = _mm512_or_si512(words, _mm512_slli_epi32(x, unsigned(i * 32 / together)));
+    }
+    _mm512_storeu_si512(out + p * side, words);
+  }
 }
-void pack_columns(const bf16* in, int64_t column, bf16* out) {
+template <class T>
+void pack_columns(const T* in, int64_t column, T* out) {
+  constexpr int64_t eight = 32 / sizeof(T), word = 4 / sizeof(T);  // words; in elements
   for (int64_t j = 0; j < side; j += 8)
-    for (int64_t p = 0; p < depth; p += 16) {
-      Square<uint32_t> pairs;
-      for (int64_t i = 0; i < 8; ++i) std::memcpy(&pairs.row[i], in + (j + i) * column + p, 32);
-      pairs.transpose();
-      for (int64_t i = 0; i < 8; ++i) std::memcpy(out + (p / 2 + i) * depth + 2 * j, &pairs.row[i], 32);
+    for (int64_t p = 0; p < depth<T>; p += eight) {
+      Square<uint32_t> words;
+      for (int64_t i = 0; i < 8; ++i) std::memcpy(&words.row[i], in + (j + i) * column + p, 32);
+      words.transpose();
+      for (int64_t i = 0; i < 8; ++i) std::memcpy(out + (p / word + i) * depth<T> + word * j, &words.row[i], 32);
     }
 }
 }  // namespace
@@ -129,36 +165,39 @@ void pack_columns(const bf16* in, int64_t column, bf16* out) {
 [[DOVETAIL_CPU_AMX]] void configure() { _tile_loadconfig(&palette); }
 [[DOVETAIL_CPU_AMX]] void release() { _tile_release(); }
 
-void multiply(int64_t m, int64_t n, int64_t k, const bf16* a, int64_t a_row, const Tiles& b, float* c,
+void multiply(int64_t m, int64_t n, int64_t k, const bf16* a, int64_t a_row, const Tiles<bf16>& b, float* c,
               int64_t c_row, bool add) {
-  for (int64_t i = 0; i < m; i += 2 * side, a += 2 * side * a_row, c += 2 * side * c_row) {
-    const bool two = m - i > side;
-    int64_t j = 0;
-    for (; j + 2 * side <= n; j += 2 * side)
-      (two ? block<2, 2> : block<1, 2>)(k, a, a_row, b.data + j / side * b.column, b.column, b.step, c + j, c_row,
-                                        add);
-    if (j < n)
-      (two ? block<2, 1> : block<1, 1>)(k, a, a_row, b.data + j / side * b.column, b.column, b.step, c + j, c_row,
-                                        add);
-  }
+  multiply_blocks<true, true>(m, n, k, a, a_row, b, c, c_row, add);
+}
+void multiply(int64_t m, int64_t n, int64_t k, const uint8_t* a, int64_t a_row, const Tiles<uint8_t>& b,
+              Signs signs, int32_t* c, int64_t c_row, bool add) {
+  const auto by_sign = [&](auto a_signed) {
+    const auto multiply = signs.b ? multiply_blocks<a_signed(), true, uint8_t, int32_t>
+                                  : multiply_blocks<a_signed(), false, uint8_t, int32_t>;
+    multiply(m, n, k, a, a_row, b, c, c_row, add);
+  };
+  signs.a ? by_sign(std::true_type()) : by_sign(std::false_type());
 }
 
-void pack(int64_t k, int64_t n, const bf16* in, int64_t row, int64_t column, bf16* out) {
-  const bool is_whole = k == depth && n == side;
+template <class T>
+void pack(int64_t k, int64_t n, const T* in, int64_t row, int64_t column, T* out) {
+  const bool is_whole = k == depth<T> && n == side;
   if (is_whole && column == 1) return pack_rows(in, row, out);
   if (is_whole && row == 1) return pack_columns(in, column, out);
-  bf16 whole[tile] = {};
+  T whole[tile<T>] = {};
   if (column == 1) {
-    for (int64_t p = 0; p < k; ++p) std::memcpy(whole + p * side, in + p * row, size_t(n) * sizeof(bf16));
+    for (int64_t p = 0; p < k; ++p) std::memcpy(whole + p * side, in + p * row, size_t(n) * sizeof(T));
     return pack_rows(whole, side, out);
   }
   for (int64_t j = 0; j < n; ++j, in += column) {
-    if (row == 1) std::memcpy(whole + j * depth, in, size_t(k) * sizeof(bf16));
+    if (row == 1) std::memcpy(whole + j * depth<T>, in, size_t(k) * sizeof(T));
     else
-      for (int64_t p = 0; p < k; ++p) whole[j * depth + p] = in[p * row];
+      for (int64_t p = 0; p < k; ++p) whole[j * depth<T> + p] = in[p * row];
   }
-  pack_columns(whole, depth, out);
+  pack_columns(whole, depth<T>, out);
 }
+template void pack(int64_t, int64_t, const bf16*, int64_t, int64_t, bf16*);
+template void pack(int64_t, int64_t, const uint8_t*, int64_t, int64_t, uint8_t*);
 
 [[DOVETAIL_CPU_BF16]] float weigh(float* s, bf16* weights, int64_t n, int64_t padded, float scale,
                                   const float* mask, bool hides, float& top, float& sum) {
@@ -168,13 +207,13 @@ void pack(int64_t k, int64_t n, const bf16* in, int64_t row, int64_t column, bf1
   const __m512 by = _mm512_set1_ps(scale), of_top = _mm512_set1_ps(now);
   __m512 total[2] = {};
   int64_t j = 0;
-  for (; j + depth <= n; j += depth) {
+  for (; j + depth<bf16> <= n; j += depth<bf16>) {
     const __m512 x = weights_of(_mm512_loadu_ps(s + j), by, of_top);
     const __m512 y = weights_of(_mm512_loadu_ps(s + j + side), by, of_top);
     total[0] = _mm512_add_ps(total[0], x), total[1] = _mm512_add_ps(total[1], y);
     _mm512_storeu_si512(weights + j, (__m512i)_mm512_cvtne2ps_pbh(y, x));
   }
-  for (; j < padded; j += depth) {
+  for (; j < padded; j += depth<bf16>) {
     __m512 e[2];
     for (int i = 0; i < 2; ++i) {
       const __mmask16 there = lanes(n - j - i * side);

@@ -17,9 +17,9 @@ class PackedKeys {
       : p_(p),
         count_(matrices / group),
         group_(group),
-        steps_(divide_up(p.keys, amx::depth)),
-        key_step_(2 * divide_up(p.size, amx::depth) * amx::tile),
-        value_step_(divide_up(p.value_size, amx::side) * amx::tile),
+        steps_(divide_up(p.keys, amx::depth<bf16>)),
+        key_step_(2 * divide_up(p.size, amx::depth<bf16>) * amx::tile<bf16>),
+        value_step_(divide_up(p.value_size, amx::side) * amx::tile<bf16>),
         data_(size_t(count_ * steps_ * (key_step_ + value_step_)) * sizeof(bf16)) {}
 
   explicit operator bool() const { return bool(data_); }
@@ -31,26 +31,26 @@ class PackedKeys {
     dvt::parallel_for(uint64_t(count_ * steps_), uint64_t(200'000 / numbers + 1),
                       [&](uint64_t begin, uint64_t end, uint32_t) {
                         for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
-                          const int64_t matrix = at / steps_, first = at % steps_ * amx::depth,
+                          const int64_t matrix = at / steps_, first = at % steps_ * amx::depth<bf16>,
                                         n = keys_of(matrix * group_) - first;
-                          if (n > 0) pack_step(matrix, first, least(n, amx::depth));
+                          if (n > 0) pack_step(matrix, first, least(n, amx::depth<bf16>));
                         }
                       });
   }
 
-  amx::Tiles keys(int64_t matrix, int64_t first) const {
-    return {keys_at(matrix / group_, first), key_step_ / 2, amx::tile};
+  amx::Tiles<bf16> keys(int64_t matrix, int64_t first) const {
+    return {keys_at(matrix / group_, first), key_step_ / 2, amx::tile<bf16>};
   }
-  amx::Tiles values(int64_t matrix, int64_t first) const {
-    return {values_at(matrix / group_, first), amx::tile, value_step_};
+  amx::Tiles<bf16> values(int64_t matrix, int64_t first) const {
+    return {values_at(matrix / group_, first), amx::tile<bf16>, value_step_};
   }
 
  private:
   bf16* keys_at(int64_t at, int64_t first) const {
-    return reinterpret_cast<bf16*>(data_.get()) + (at * steps_ + first / amx::depth) * key_step_;
+    return reinterpret_cast<bf16*>(data_.get()) + (at * steps_ + first / amx::depth<bf16>)*key_step_;
   }
   bf16* values_at(int64_t at, int64_t first) const {
-    return keys_at(count_, 0) + (at * steps_ + first / amx::depth) * value_step_;
+    return keys_at(count_, 0) + (at * steps_ + first / amx::depth<bf16>)*value_step_;
   }
 
   void pack_step(int64_t at, int64_t first, int64_t n) const {
@@ -59,11 +59,11 @@ class PackedKeys {
     const bf16* const v = reinterpret_cast<const bf16*>(p_.v.data) + place.v + first * p_.v.row;
     bf16* to = keys_at(at, first);
     for (int64_t j = 0; j < 2 * amx::side; j += amx::side)
-      for (int64_t x = 0; x < p_.size; x += amx::depth, to += amx::tile)
-        amx::pack(least(p_.size - x, amx::depth), most(0, least(n - j, amx::side)),
+      for (int64_t x = 0; x < p_.size; x += amx::depth<bf16>, to += amx::tile<bf16>)
+        amx::pack(least(p_.size - x, amx::depth<bf16>), most(0, least(n - j, amx::side)),
                   k + j * p_.k.row + x * p_.k.column, p_.k.column, p_.k.row, to);
     to = values_at(at, first);
-    for (int64_t x = 0; x < p_.value_size; x += amx::side, to += amx::tile)
+    for (int64_t x = 0; x < p_.value_size; x += amx::side, to += amx::tile<bf16>)
       amx::pack(n, least(p_.value_size - x, amx::side), v + x * p_.v.column, p_.v.row, p_.v.column, to);
   }
 
@@ -81,7 +81,7 @@ struct TileWorkspace {
   bool complete;
 
   explicit TileWorkspace(const Problem& p)
-      : query_row(round_up(p.size, amx::depth)),
+      : query_row(round_up(p.size, amx::depth<bf16>)),
         score_row(tile_keys + 16),  // rows do not map to the same lines of the cache
         weight_row(tile_keys + 32),
         result_row(round_up(p.value_size, amx::side)) {
@@ -130,7 +130,7 @@ void attend_part(const Problem& p, const Problem::Place& at, const PackedKeys& p
   }
   if (most_seen <= 0) return;
   m = least(m, most_seen);
-  const int64_t rows = round_up(n, amx::side), padded = round_up(m, amx::depth);
+  const int64_t rows = round_up(n, amx::side), padded = round_up(m, amx::depth<bf16>);
   if (!keys.copy(w.scores, w.score_row, first, n, j, m)) {
     amx::multiply(rows, padded, w.query_row, w.queries + row * w.query_row, w.query_row, packed.keys(matrix, j),
                   w.scores, w.score_row, false);

@@ -27,7 +27,7 @@ struct BlockTable {
     return numbers + (matrix * n_rows + query / rows) * n_columns;
   }
   // Whether every block begins with a tile of packed keys.
-  bool begins_with_tiles() const { return n_columns <= 1 || columns % amx::depth == 0; }
+  bool begins_with_tiles() const { return n_columns <= 1 || columns % amx::depth<bf16> == 0; }
   bool is_hidden(int32_t number) const { return number <= hidden || number >= masked + n_tiles; }
   const uint8_t* tile(int32_t number) const { return tiles + (number - masked) * rows * columns; }
 };

@@ -11,6 +11,7 @@
 
 #include "isa.hpp"
 #include "scratch.hpp"
+#include "simd/amx.hpp"
 #include "simd/transpose.hpp"
 
 // Both operands are packed in words of 32 bits that hold `group` terms of a sum each: a in rows of words, b in
@@ -204,7 +205,7 @@ class Job {
     find_zeros();
     if (!p_.k) clear();
     for (int64_t q = 0; q < p_.k; q += step) add_step(q, least(step, p_.k - q), q != 0);
-    if constexpr (Scheme::corrects) correct();
+    if (sums_rows_ || sums_columns_) correct(p_, {a_zero_, b_zero_, a_sum_, b_sum_});
     return true;
   }
 
@@ -328,17 +329,6 @@ class Job {
     }
   }
 
-  // With the zero points y of a and z of b:
-  // sum (a - y)(b - z) = sum a b - y sum b - z (sum a - k y)
-  void correct() {
-    if (!sums_rows_ && !sums_columns_) return;
-    for (int64_t i = 0; i < p_.m; ++i) {
-      uint32_t* const c = reinterpret_cast<uint32_t*>(p_.c) + i * p_.c_row;
-      const uint32_t y = uint32_t(a_zero_[i]), rest = a_sum_[i] - uint32_t(p_.k) * y;
-      for (int64_t j = 0; j < p_.n; ++j) c[j] -= y * b_sum_[j] + uint32_t(b_zero_[j]) * rest;
-    }
-  }
-
   const Product& p_;
   const int64_t padded_;  // n, in whole panels
   int64_t rows_ = 1;      // of a block of a
@@ -349,7 +339,21 @@ class Job {
 };
 }  // namespace
 
+// With the zero points y of a and z of b:
+// sum (a - y)(b - z) = sum a b - y sum b - z (sum a - k y)
+void correct(const Product& p, const Corrections& by) {
+  for (int64_t i = 0; i < p.m; ++i) {
+    uint32_t* const c = reinterpret_cast<uint32_t*>(p.c) + i * p.c_row;
+    const uint32_t y = uint32_t(by.a_zero[i]), rest = by.a_sum[i] - uint32_t(p.k) * y;
+    for (int64_t j = 0; j < p.n; ++j) c[j] -= y * by.b_sum[j] + uint32_t(by.b_zero[j]) * rest;
+  }
+}
+
 bool product(const Product& p) {
+#if defined(DOVETAIL_CPU_TILES)
+  constexpr int64_t worthwhile = 16 * 16 * 64;
+  if (p.m * p.n * p.k >= worthwhile && may_use_tiles()) return product_in_tiles(p);
+#endif
 #if defined(__AVX512F__)
   if (features().int8_products) return Job<Vnni>(p).run();
 #endif

@@ -32,4 +32,15 @@ struct Product {
 };
 // False: out of memory for packed operands. The callers' tiles bound it: about 4 k (m + n) bytes.
 bool product(const Product&);
+// The same in the tile registers of x86-64 (integer_tiles.cpp). Where may_use_tiles() is true.
+bool product_in_tiles(const Product&);
+
+// The zero points of a's rows and b's columns as the operands were multiplied, and the sums of those rows and
+// columns.
+struct Corrections {
+  const int32_t *a_zero, *b_zero;
+  const uint32_t *a_sum, *b_sum;
+};
+// Makes c of what it has, the product of operands that are not less their zero points.
+void correct(const Product&, const Corrections&);
 }  // namespace dovetail::cpu::DOVETAIL_CPU_ISA::integer_gemm
