@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import numpy as np
 import psutil
 import pytest
 from click.testing import CliRunner
+from dovetail.cli import output
 from dovetail.cli.app import dovetail as command
 from dovetail.cli.comparison import ceilings, figures, kinds, load, measure, points
 from dovetail.cli.comparison import command as comparison
@@ -388,6 +390,26 @@ def test_ctrl_c_keeps_what_was_measured(small, monkeypatch):
     assert "4x5 5x6" in text and "stopped by Ctrl-C after 2 of 3 points" in text
 
 
+def test_progress_without_a_terminal(small, monkeypatch):
+    options = ["--against", "numpy", "--points", small, "--seconds", "0", "--threads", "1"]
+    assert "measured, now" not in run(*options)
+    monkeypatch.setattr(output, "LINE_SECONDS", 0)
+    clock = iter(range(0, 10_000, 10))
+    monkeypatch.setattr(output, "monotonic", lambda: next(clock))
+    text = run(*options)
+    total = measure.Comparison(points.read(small), ["numpy"], None, 0).steps([1])
+    assert f"0 of {total} measured, now the machine's ceilings, 1 thread\n" in text
+    assert re.search(rf"{total - 1} of {total} measured, \d+ s left, now softmax bfloat16 4x5, 1 thread\n", text)
+
+
+def test_more_threads_than_processors_are_warned_of(small, monkeypatch):
+    options = ["--against", "numpy", "--points", small, "--seconds", "0", "exp"]
+    monkeypatch.setattr(load, "processors", lambda: {3})
+    assert "take turns" not in run(*options, "--threads", "1")
+    text = run(*options, "--threads", "1,2")
+    assert "warning: 2 threads take turns on 1 processor; --threads 1 has one for each\n" in text
+
+
 def test_nothing_measured_leaves_files_alone(small, monkeypatch, tmp_path):
     def ended(self, point, seconds):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -411,6 +433,10 @@ def test_nothing_measured_leaves_files_alone(small, monkeypatch, tmp_path):
         (["--points", "x.json"], "--points has no meaning for measurements without --against; leave it out"),
         (["epx", "--against", "numpy"], "no point of 'epx', did you mean 'exp'?"),
         (["--against", "numpy", "--threads", "1,1025"], "expected numbers of threads from 1 to 1024, as 1 or 1,2"),
+        (
+            ["--against", "numpy", "--json", "exp"],
+            "--json takes a FILE here, and exp is an op: name ops before --json",
+        ),
         (["--against", ","], "expected names with commas between them, got ','"),
         (["--against", "numpy", "--seconds", "inf"], "expected a finite number of seconds, such as 0.2, got 'inf'"),
     ],

@@ -8,11 +8,13 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any, NoReturn
 
 import click
 
 UNAVAILABLE, INTERRUPTED = 3, 130
+LINE_SECONDS = 30  # between two lines of progress, where there is no terminal
 device_option = click.option(
     "--device",
     "-d",
@@ -118,15 +120,37 @@ def _print_rich(
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[str], None]]:
-    """Yields a function that shows the next step, on a terminal only; the line disappears at the end."""
+    """Yields a function that shows the next step, and about how long the rest takes.
+
+    On a terminal the line disappears at the end; elsewhere there is one on stderr every half minute.
+    """
+    count, begin = itertools.count(), monotonic()
+
+    def line(text: str) -> str:
+        done, spent = next(count), monotonic() - begin
+        left = f", {_rounded(spent / done * (total - done))} left" if done and spent > 5 else ""
+        return f"{done} of {total} measured{left}, now {text}"
+
     if not sys.stderr.isatty():
-        yield lambda text: None
+        shown = begin
+
+        def show(text: str) -> None:
+            nonlocal shown
+            made = line(text)
+            if monotonic() - shown >= LINE_SECONDS:
+                click.echo(made, err=True)
+                shown = monotonic()
+
+        yield show
         return
     from rich.console import Console
 
-    count = itertools.count()
     with Console(stderr=True).status("") as status:
-        yield lambda text: status.update(f"{next(count)} of {total} measured, now {text}")
+        yield lambda text: status.update(line(text))
+
+
+def _rounded(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
 def heading(text: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from dovetail.cli.comparison import figures, points
+from dovetail.cli.comparison import figures, kinds, load, points
 from dovetail.cli.comparison.measure import Comparison
 from dovetail.cli.comparison.peers import PEERS
 from dovetail.cli.comparison.processes import OURS, WorkerError
@@ -38,6 +38,8 @@ def run(
         chosen = points.select(points.read(points_file or points.DEFAULT), names)
     except points.PointError as error:
         raise click.UsageError(str(error)) from error
+    _expect_no_op(json_file)
+    _warn_of_many(threads)
     for option, file in (("--json", None if json_file == PRINTED else json_file), ("--svg", svg_file)):
         if file is not None:
             _expect_writable(option, Path(file))
@@ -89,6 +91,25 @@ def expect_peers(peers: Sequence[str]) -> None:
                 f"{' and '.join(missing)} cannot be imported, which --against {name} needs: "
                 "pip install 'dovetail-runtime[bench]'"
             )
+
+
+def _expect_no_op(json_file: str | None) -> None:
+    """Raises UsageError for `--json exp`, which would measure all and write a file of that name."""
+    if json_file is not None and kinds.kind(json_file):
+        raise click.UsageError(
+            f"--json takes a FILE here, and {json_file} is an op: name ops before --json, or a file of that name "
+            f"as .{os.sep}{json_file}"
+        )
+
+
+def _warn_of_many(threads: Sequence[int]) -> None:
+    most, there = max(threads), len(load.processors())
+    if most > there:
+        click.echo(
+            f"warning: {most} threads take turns on {there} processor{'s'[: there > 1]}; "
+            f"--threads {there} has one for each",
+            err=True,
+        )
 
 
 def _expect_writable(option: str, file: Path) -> None:
