@@ -27,9 +27,12 @@ template <class T, bool centred>
       if (r.bias) y = y + at(r.bias);
       return y;
     };
+    const T* const next = r.x + r.n;  // the next row: its lines arrive while this one is computed
     int64_t i = 0;
-    for (; i + W <= r.n; i += W)
+    for (; i + W <= r.n; i += W) {
+      __builtin_prefetch(next + i);
       result([i](const T* p) { return load(p + i); }).copy_to(r.out + i, stdx::element_aligned);
+    }
     if (const int64_t rest = r.n - i)
       store_part(result([=](const T* p) { return load_part(p + i, rest, T(0)); }), r.out + i, rest);
   };

@@ -36,6 +36,7 @@ template <class T, bool centred>
   });
   const V<T> of_ones = centred ? sums.a / T(n) : T(0), of_x = sums.b / T(n);
   for (int64_t i = 0; i < n; i += W) {
+    __builtin_prefetch(r.x + n + i), __builtin_prefetch(r.g + n + i);  // the next row's
     const int64_t count = n - i < W ? n - i : W;
     const V<T> g = part(r.g, i, count), y = (part(r.x, i, count) - middle) * inverse;
     put((weighted(g, i, count) - of_ones - y * of_x) * inverse, r.out, i, count);

@@ -8,7 +8,7 @@ template <class In>
 using Sums = Product<In, Accumulator<In>>;
 template <class In>
 DOVETAIL_CPU_INLINE void finish(const Sums<In>& p, int64_t i, int64_t j, Accumulator<In> sum) {
-  p.c[i * p.c_row + j * p.c_column] = p.bias ? sum + load(p.bias[j]) : sum;
+  p.c[i * p.c_row + j] = p.bias ? sum + load(p.bias[j]) : sum;
 }
 
 // b contiguous along k: dot products with four columns of b at a time.

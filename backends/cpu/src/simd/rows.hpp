@@ -178,13 +178,18 @@ DOVETAIL_CPU_INLINE T greatest(const T* x, int64_t n) {
   return horizontal_max(stdx::max(stdx::max(best[0], best[1]), stdx::max(best[2], best[3])));
 }
 
-// A row of x as T: in place, or widened into `buffer`.
+// A row of x as T: in place, or widened into `buffer`; then the lines of the next row, if it follows and is not
+// long, arrive while this one is computed.
 template <class In>
 DOVETAIL_CPU_INLINE const Computed<In>* widened(const In* x, int64_t stride, int64_t n, Computed<In>* buffer) {
   if constexpr (is_half<In>) {
-    if (stride == 1) widen(x, buffer, n);
-    else
+    if (stride == 1) {
+      widen(x, buffer, n);
+      constexpr int64_t line = 64 / sizeof(In), most = 4096;
+      for (int64_t i = 0; i < n && n <= most; i += line) __builtin_prefetch(x + n + i);
+    } else {
       for (int64_t i = 0; i < n; ++i) buffer[i] = widen(x[i * stride]);
+    }
     return buffer;
   } else {
     if (stride == 1) return x;

@@ -22,7 +22,9 @@ template <class T, bool logarithm>
   T top = greatest(x, n);
   if (top - top != 0) top = 0;  // infinite: nothing is subtracted
   V<T> ones = 0;
+  const T* const next = x + n;  // the next row, in most cases: its lines arrive while this one is computed
   const T rest = sum_of(x, n, -T(__builtin_inf()), [&, top](V<T> v, int64_t i, int64_t count) {
+    __builtin_prefetch(next + i);
     V<T> e = rows::exp(v - top);
     if constexpr (!logarithm) put(e, y, i, count);
     stdx::where(v == top, ones) += 1;
