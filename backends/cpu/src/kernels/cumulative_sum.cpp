@@ -86,6 +86,10 @@ template <class T, bool product, int64_t block>
   for (int64_t i = 1; i < size; ++i) {
     const T* const from = x + i * stride;
     T* const to = out + i * out_stride;
+    constexpr int64_t line = 64 / sizeof(T),
+                      soon = 4;  // rows, whose distance hides from the processor that they follow
+    for (int64_t j = 0; j < rows; j += line)
+      __builtin_prefetch(from + soon * stride + j), __builtin_prefetch(to + soon * out_stride + j, 1);
 #pragma GCC ivdep
     for (int64_t j = 0; j < rows; ++j) {
       if constexpr (product) state[j].multiply(from[j]);
@@ -151,10 +155,15 @@ dvt_status run(dvt_device*, const dvt_call* c) {
       return DVT_OK;
     }
   const int64_t together = contiguous_rows ? rows.outer : adjacent ? inner : 1, groups = rows.count() / together;
-  // Rows that lie one behind the other are followed at the same time; of adjacent columns some cache lines are
-  // read.
-  constexpr int64_t few = 16, many = 128;
-  const int64_t block = contiguous_rows ? few : many, blocks = (together + block - 1) / block,
+  // Rows that lie one behind the other are followed at the same time; of adjacent columns long pieces are read.
+  constexpr int64_t few = 16, some = 64, many = 512;
+  const int64_t threads = int64_t(dvt::host->num_threads(dvt::host)),
+                share = groups < threads ? (together / threads + few - 1) / few * few : many;
+  const int64_t block = contiguous_rows ? few
+                        : share > many  ? many
+                        : share < some  ? some
+                                        : share,
+                blocks = (together + block - 1) / block,
                 work = out_size * (together < block ? together : block) + 1;
   dvt::parallel_for(
       uint64_t(groups * blocks), uint64_t(16384 / work + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
