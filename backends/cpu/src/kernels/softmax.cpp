@@ -38,6 +38,17 @@ template <class T, bool logarithm>
   }
 }
 
+// Copies n of `width` adjacent elements of each row.
+template <class T>
+DOVETAIL_CPU_INLINE void copy_columns(const T* from, int64_t from_row, T* to, int64_t to_row, int64_t rows,
+                                      int64_t n) {
+  constexpr int64_t soon = 8;  // rows, whose distance hides from the processor that they follow
+  for (int64_t i = 0; i < rows; ++i) {
+    __builtin_prefetch(from + (i + soon) * from_row), __builtin_prefetch(to + (i + soon) * to_row, 1);
+    put(part(from, i * from_row, n), to, i * to_row, n);
+  }
+}
+
 template <class In, bool logarithm>
 dvt_status run(dvt_device*, const dvt_call* c) {
   using T = Computed<In>;
@@ -48,12 +59,15 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   // Adjacent rows share a vector.
   const bool columns = !is_half<In> && inner > 1 && rows.stride != 1 && rows.inner_is_dense();
   const int64_t block = columns ? width<T> : 1, blocks = (inner + block - 1) / block;
+  // Rows of a large array that are a multiple of 1024 bytes apart evict each other from the caches between passes.
+  const int64_t apart = rows.stride * int64_t(sizeof(T));
+  const bool aliases = apart % 1024 == 0 && size * apart > 1 << 20;
   std::atomic<bool> complete{true};
   dvt::parallel_for(uint64_t(rows.outer * blocks), uint64_t(8192 / (size * block) + 1),
                     [&](uint64_t begin, uint64_t end, uint32_t) {
                       T* buffer = nullptr;
                       if (is_half<In> || inner > 1) {
-                        buffer = static_cast<T*>(scratch(Scratch::kernel, size_t(size) * sizeof(T)));
+                        buffer = static_cast<T*>(scratch(Scratch::kernel, size_t(size * block) * sizeof(T)));
                         if (!buffer) return complete.store(false, std::memory_order_relaxed);
                       }
                       for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
@@ -63,7 +77,13 @@ dvt_status run(dvt_device*, const dvt_call* c) {
                         if constexpr (!is_half<In>) {
                           if (columns) {
                             const int64_t n = inner - i < block ? inner - i : block;
-                            softmax_columns<T, logarithm>(from, rows.stride, to, inner, size, n);
+                            if (!aliases) {
+                              softmax_columns<T, logarithm>(from, rows.stride, to, inner, size, n);
+                              continue;
+                            }
+                            copy_columns(from, rows.stride, buffer, block, size, n);
+                            softmax_columns<T, logarithm>(buffer, block, buffer, block, size, n);
+                            copy_columns(buffer, block, to, inner, size, n);
                             continue;
                           }
                           if (inner == 1) {
