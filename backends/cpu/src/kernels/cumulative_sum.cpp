@@ -86,8 +86,7 @@ template <class T, bool product, int64_t block>
   for (int64_t i = 1; i < size; ++i) {
     const T* const from = x + i * stride;
     T* const to = out + i * out_stride;
-    constexpr int64_t line = 64 / sizeof(T),
-                      soon = 4;  // rows, whose distance hides from the processor that they follow
+    constexpr int64_t line = 64 / sizeof(T), soon = 4;  // rows, which the processor does not see to follow
     for (int64_t j = 0; j < rows; j += line)
       __builtin_prefetch(from + soon * stride + j), __builtin_prefetch(to + soon * out_stride + j, 1);
 #pragma GCC ivdep

@@ -28,9 +28,8 @@ class Registers {
   Registers(const Registers&) = delete;
 };
 
-// The right operand b[k, n] of a product, as tiles: number p of columns [16 j, 16 j + 16) begins at data + j *
-// column
-// + p * step, and has the 4 bytes of a column that follow each other, of two rows or four, next to each other.
+// The right operand b[k, n] of a product, as tiles: the p-th one of columns [16 j, 16 j + 16) begins at
+// data + j * column + p * step. The two or four factors of a column that fill 4 bytes are next to each other.
 template <class T>
 struct Tiles {
   const T* data;
@@ -45,8 +44,8 @@ struct Signs {
 void multiply(int64_t m, int64_t n, int64_t k, const uint8_t* a, int64_t a_row, const Tiles<uint8_t>& b,
               Signs signs, int32_t* c, int64_t c_row, bool add);
 
-// The tile of b whose element (p, j) is in[p * row + j * column], for p < k <= depth and j < n <= 16; the rest is
-// 0.
+// The tile of b whose element (p, j) is in[p * row + j * column], for p < k <= depth and j < n <= 16. The rest is
+// zero.
 template <class T>
 void pack(int64_t k, int64_t n, const T* in, int64_t row, int64_t column, T* out);
 
