@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import re
 import signal
@@ -334,6 +335,7 @@ def small(monkeypatch, tmp_path):
     monkeypatch.setattr(ceilings, "working_sets", lambda threads: {"L2": 4096})
     monkeypatch.setattr(measure, "_PAUSE", 0.0)
     monkeypatch.setattr(load, "_PAUSES", (0.0,))
+    monkeypatch.setattr(output, "LINE_SECONDS", math.inf)  # no line among printed JSON on a slow machine
     file = tmp_path / "points.json"
     listed = [
         EXP,

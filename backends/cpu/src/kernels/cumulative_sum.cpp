@@ -157,13 +157,9 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   // Rows that lie one behind the other are followed at the same time; of adjacent columns long pieces are read.
   constexpr int64_t few = 16, some = 64, many = 512;
   const int64_t threads = int64_t(dvt::host->num_threads(dvt::host)),
-                share = groups < threads ? (together / threads + few - 1) / few * few : many;
-  const int64_t block = contiguous_rows ? few
-                        : share > many  ? many
-                        : share < some  ? some
-                                        : share,
-                blocks = (together + block - 1) / block,
-                work = out_size * (together < block ? together : block) + 1;
+                share = groups < threads ? round_up(together / threads, few) : many;
+  const int64_t block = contiguous_rows ? few : most(some, least(share, many)), blocks = divide_up(together, block),
+                work = out_size * least(together, block) + 1;
   dvt::parallel_for(
       uint64_t(groups * blocks), uint64_t(16384 / work + 1), [&](uint64_t begin, uint64_t end, uint32_t) {
         for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {

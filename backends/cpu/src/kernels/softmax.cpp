@@ -58,16 +58,18 @@ dvt_status run(dvt_device*, const dvt_call* c) {
   In* const out = dvt::data<In>(c->out[0]);
   // Adjacent rows share a vector.
   const bool columns = !is_half<In> && inner > 1 && rows.stride != 1 && rows.inner_is_dense();
-  const int64_t block = columns ? width<T> : 1, blocks = (inner + block - 1) / block;
-  // Rows of a large array that are a multiple of 1024 bytes apart evict each other from the caches between passes.
-  const int64_t apart = rows.stride * int64_t(sizeof(T));
-  const bool aliases = apart % 1024 == 0 && size * apart > 1 << 20;
+  const int64_t block = columns ? width<T> : 1, blocks = divide_up(inner, block);
+  // Rows of a large array that are a multiple of 1024 bytes apart evict each other from the caches between passes,
+  // which a copy in the second cache does not.
+  const int64_t apart = rows.stride * int64_t(sizeof(T)), copied = size * block * int64_t(sizeof(T));
+  const bool copies = columns && apart % 1024 == 0 && size * apart > 1 << 20 && copied <= 128 << 10;
+  const bool buffers = copies || (!columns && (is_half<In> || inner > 1));
   std::atomic<bool> complete{true};
   dvt::parallel_for(uint64_t(rows.outer * blocks), uint64_t(8192 / (size * block) + 1),
                     [&](uint64_t begin, uint64_t end, uint32_t) {
                       T* buffer = nullptr;
-                      if (is_half<In> || inner > 1) {
-                        buffer = static_cast<T*>(scratch(Scratch::kernel, size_t(size * block) * sizeof(T)));
+                      if (buffers) {
+                        buffer = static_cast<T*>(scratch(Scratch::kernel, size_t(copied)));
                         if (!buffer) return complete.store(false, std::memory_order_relaxed);
                       }
                       for (int64_t at = int64_t(begin); at < int64_t(end); ++at) {
@@ -76,14 +78,14 @@ dvt_status run(dvt_device*, const dvt_call* c) {
                         In* const to = out + o * size * inner + i;
                         if constexpr (!is_half<In>) {
                           if (columns) {
-                            const int64_t n = inner - i < block ? inner - i : block;
-                            if (!aliases) {
+                            const int64_t n = least(inner - i, block);
+                            if (buffer) {
+                              copy_columns(from, rows.stride, buffer, block, size, n);
+                              softmax_columns<T, logarithm>(buffer, block, buffer, block, size, n);
+                              copy_columns(buffer, block, to, inner, size, n);
+                            } else {
                               softmax_columns<T, logarithm>(from, rows.stride, to, inner, size, n);
-                              continue;
                             }
-                            copy_columns(from, rows.stride, buffer, block, size, n);
-                            softmax_columns<T, logarithm>(buffer, block, buffer, block, size, n);
-                            copy_columns(buffer, block, to, inner, size, n);
                             continue;
                           }
                           if (inner == 1) {
