@@ -21,6 +21,11 @@ DOVETAIL_CPU_INLINE void padded(const T* x, T* y, int64_t n) {
   std::memcpy(y + whole, part, size_t(rest) * sizeof(T));
 }
 
+// Elements of a kilobyte. Loops with vectors of whole lines bring what they need so much later: computing, they
+// leave a large array's memory idle otherwise. Smaller vectors would ask for every line twice, and gain nothing.
+template <class T>
+constexpr int64_t ahead = 1024 / sizeof(T);
+
 // T in memory; X is the vector type in which F computes: V, or D, which computes floats, too, in double. An F with
 // `at_once` also takes so many vectors.
 template <class F, class X, class T>
@@ -39,7 +44,11 @@ template <class F, class X, class T>
                         each);
     }
   }
-  for (; i < n; i += w) F()(X(x + i, stdx::element_aligned)).copy_to(y + i, stdx::element_aligned);
+  for (; i < n; i += w) {
+    if constexpr (w * sizeof(T) == 64)
+      __builtin_prefetch(x + i + ahead<T>), __builtin_prefetch(y + i + ahead<T>, 1);
+    F()(X(x + i, stdx::element_aligned)).copy_to(y + i, stdx::element_aligned);
+  }
 }
 template <class F, class X, class T = float>
 void vector_loop(const void* const* in, const int64_t*, void* out, int64_t n) {
