@@ -266,8 +266,25 @@ def test_more_threads_have_at_least_the_ceilings_of_fewer():
     one.add_product("float32", 5.0, 1.0)
     two.add(Probe("L2", 2048, vector), 50.0, 0, 1.0)
     two.add(Probe("L2", 2048, Point("sum", "float32", (1,))), 90.0, 0, 1.0)
+    one.add(Probe("5 MiB", 5 << 20, vector), 40.0, 0, 1.0)  # of another size than any of two threads
     two.raise_to(one)
     assert two.memory == {"L2": (2048, 70.0, 90.0)} and two.flops == {"float32": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("l2", "l3", "names"),
+    [
+        (2 << 20, 64 << 20, ["L2", "5.7 MiB", "L3", "64 MiB", "memory"]),
+        (1 << 20, 4 << 20, ["L2", "L3", "5.7 MiB", "memory"]),
+        (1 << 20, 1 << 40, ["L2", "4 MiB", "16 MiB", "64 MiB", "256 MiB", "L3", "memory"]),  # no larger than memory
+    ],
+)
+def test_sizes_between_levels_are_measured_too(monkeypatch, l2, l3, names):
+    monkeypatch.setattr(ceilings, "caches", lambda: {2: l2, 3: l3})
+    monkeypatch.setattr(os, "sysconf", lambda name: 1 << 20)  # pages of a megabyte, a million of them
+    assert [*ceilings.working_sets(2)] == names
+    sizes = [p.working_set for p in ceilings.probes(2, []) if p.level]
+    assert sizes == sorted(sizes) and len(sizes) == 3 * len(names)
 
 
 def test_caches_are_read_from_the_system(tmp_path):
@@ -283,7 +300,7 @@ def test_caches_are_read_from_the_system(tmp_path):
 def test_probes_have_the_dtypes_of_products():
     found = ceilings.probes(2, [Point("linear", "float64", (1, 2, 3)), Point("exp", "float16", (1,))])
     assert {p.point.dtype for p in found if not p.level} == {*ceilings.DTYPES, "float64"}
-    assert {p.level for p in found} == {"L2", "L3", "memory", ""}
+    assert {p.level for p in found} == {*ceilings.working_sets(2), ""}
 
 
 # ---- load -------------------------------------------------------------------------------------------------------

@@ -1,13 +1,15 @@
 """The machine's limits, measured in the same run by the same contenders, and the share of them that a call reaches.
 
-Memory has a bandwidth for each level: the best rate, of any contender, at which a copy or a sum of two arrays moves
-its operands and its result. What mostly reads, such as a reduction, has the best rate of a sum of all elements.
+Memory has a bandwidth for each size of what is touched: the best rate, of any contender, at which a copy or a sum
+of two arrays moves its operands and its result. What mostly reads, such as a reduction, has the best rate of a sum
+of all elements. Caches end gradually, so sizes between two levels are measured, too.
 Arithmetic has the best rate at which any contender computes a product of large square matrices of the dtype: it
 stands for the peak of fused multiply-adds, of which a good product lacks a few percent.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -16,12 +18,14 @@ from typing import Any, NamedTuple
 
 from dovetail.cli.comparison.points import Point
 
+LEVELS = ("L2", "L3", "memory")
 PRODUCTS = (512, 1024)
 DTYPES = ("float32", "bfloat16", "int8")
 PROVING = ("matmul", "linear")  # points of these ops, too, show what the arithmetic can reach
 _KIB, _MIB = 1 << 10, 1 << 20
 _CACHES = {2: 512 * _KIB, 3: 32 * _MIB}  # where the system does not report them
 _MOST = 1024 * _MIB
+_APART = 4  # times the working set before, at most
 _MOSTLY = 8  # times as many bytes read as written
 
 
@@ -38,16 +42,27 @@ def caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[in
     return found
 
 
-def working_sets(threads: int) -> dict[str, int]:
+def levels(threads: int) -> dict[str, int]:
     """Bytes that a call at each level touches: half of every thread's L2, a quarter of L3, four times L3."""
     sizes = caches()
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     outside = min(4 * sizes[3], _MOST, memory // 16)
-    return {"L2": sizes[2] // 2 * threads, "L3": max(sizes[3] // 4, sizes[2] * threads), "memory": outside}
+    inside = min(max(sizes[3] // 4, sizes[2] * threads), outside)
+    return dict(zip(LEVELS, (min(sizes[2] // 2 * threads, inside), inside, outside), strict=True))
+
+
+def working_sets(threads: int) -> dict[str, int]:
+    """Bytes of each level, and of sizes between them, by name and in ascending order."""
+    found = levels(threads)
+    for size, larger in itertools.pairwise(list(found.values())):
+        steps = math.ceil(math.log(larger / size, _APART))
+        between = (round(size * (larger / size) ** (step / steps)) for step in range(1, steps))
+        found |= {f"{round(n / _MIB, 1):g} MiB": n for n in between}
+    return dict(sorted(found.items(), key=lambda level: level[1]))
 
 
 class Probe(NamedTuple):
-    level: str  # or "" of a product
+    level: str  # or the size between two levels, or "" of a product
     working_set: int
     point: Point
 
@@ -89,8 +104,8 @@ class Ceilings:
 
     def raise_to(self, other: Ceilings) -> None:
         """Takes what is higher in the other: more threads can do at least what fewer do."""
-        for level, theirs in other.memory.items():
-            own = self.memory.get(level, theirs)
+        for level, own in self.memory.items():
+            theirs = other.memory.get(level, own)
             self.memory[level] = Memory(own.bytes, max(own.copy, theirs.copy), max(own.read, theirs.read))
         for dtype, rate in other.flops.items():
             self.flops[dtype] = max(self.flops.get(dtype, 0.0), rate)

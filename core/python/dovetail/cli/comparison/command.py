@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from dovetail.cli.comparison import figures, kinds, load, points
+from dovetail.cli.comparison import ceilings, figures, kinds, load, points
 from dovetail.cli.comparison.measure import Comparison
 from dovetail.cli.comparison.peers import PEERS
 from dovetail.cli.comparison.processes import OURS, WorkerError
@@ -193,7 +193,9 @@ def remarks(row: dict[str, Any]) -> str:
 
 
 def ceilings_line(threads: str, limits: dict[str, Any]) -> str:
-    memory = [f"{level} {m['copy_gb_per_s']:.0f} GB/s" for level, m in limits["memory"].items()]
+    """Of the levels; the sizes between them are in the JSON file."""
+    found = {level: limits["memory"][level] for level in ceilings.LEVELS if level in limits["memory"]}
+    memory = [f"{level} {m['copy_gb_per_s']:.0f} GB/s" for level, m in found.items()]
     products = [f"{dtype} {rate:.0f}" for dtype, rate in limits["gflop_per_s"].items()]
     ending = f"; products {', '.join(products)} GFLOP/s" if products else ""
     return f"ceilings, threads {threads}: copies {', '.join(memory)}{ending}"
