@@ -64,7 +64,7 @@ DOVETAIL_CPU_INLINE V log(V x) {
   const __m512 y = static_cast<__m512>(x);
   const V m(_mm512_getmant_ps(y, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_nan));  // NaN where x < 0
   const U i = bits(m) >> 18;
-  const V n = V(_mm512_getexp_ps(y)) + select(m >= 1.40625f, 1, 0);
+  const V n(_mm512_getexp_ps(y));
   const V r = multiply_add(m, look_up(tables::logarithms[0], i), -1);
   const V high = n * 0.693145752f + look_up(tables::logarithms[1], i);  // exact
   const V low = n * 1.42860677e-6f + look_up(tables::logarithms[2], i);

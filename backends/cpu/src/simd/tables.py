@@ -64,11 +64,11 @@ def by_octaves(f: Callable[[mpf], Callable], degree: int, in_parts: int) -> list
 def logarithm(i: int) -> Column:
     """Of m in [1, 2): the factor that brings it near 1, minus the factor's logarithm, in two parts.
 
-    Every multiple of ln 2's 16 leading bits can be added to the first part exactly. From the 13th interval on it is
-    the logarithm of m / 2, so that near 1 nothing cancels.
+    Every multiple of ln 2's 16 leading bits can be added to the first part exactly. Next to 2 the parts are those
+    of ln 2, so that nothing remains where it is subtracted: near 1, below.
     """
     factor = {0: mpf(1), 31: mpf(1) / 2}.get(i, mpf(rounded(64 / mpf(65 + 2 * i))))
-    value = mpf(0) if i in (0, 31) else -mp.log(factor) - (mp.log(2) if i >= 13 else 0)
+    value = -mp.log(factor)
     high = float(mp.nint(value * 2**16) / 2**16)
     return [float(factor), high, rounded(value - mpf(high))]
 
@@ -97,7 +97,7 @@ def normal_tail(q: mpf) -> mpf:
 TABLES = {
     "powers": ("2^(i / 32), in two parts", [parts(mpf(2) ** (mpf(i) / 32)) for i in range(32)]),
     "logarithms": (
-        "of m in [1, 2): a factor f near 1 / m; -log f, from the 13th on -log(2 f), in two parts",
+        "of m in [1, 2): a factor f near 1 / m; -log f, in two parts",
         [logarithm(i) for i in range(32)],
     ),
     "erf_by_x": (
