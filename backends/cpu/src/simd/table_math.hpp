@@ -71,7 +71,7 @@ DOVETAIL_CPU_INLINE V log(V x) {
   const V sum = high + r, result = sum + (((high - sum) + r) + (r * r * polynomial(r, c) + low));
   constexpr int zero = 0x06, positive_infinity = 0x08;
   return V(_mm512_mask_mov_ps(static_cast<__m512>(result), _mm512_fpclass_ps_mask(y, zero | positive_infinity),
-                              _mm512_getexp_ps(y)));
+                              static_cast<__m512>(n)));
 }
 
 // 1 / (1 + e^-x), by e^-|x|: relative accuracy in both tails. A quotient by Newton's method takes less time than a
