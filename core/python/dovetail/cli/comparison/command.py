@@ -194,8 +194,8 @@ def remarks(row: dict[str, Any]) -> str:
 
 def ceilings_line(threads: str, limits: dict[str, Any]) -> str:
     """Of the levels; the sizes between them are in the JSON file."""
-    found = {level: limits["memory"][level] for level in ceilings.LEVELS if level in limits["memory"]}
-    memory = [f"{level} {m['copy_gb_per_s']:.0f} GB/s" for level, m in found.items()]
+    levels = [(level, m) for level, m in limits["memory"].items() if level in ceilings.LEVELS]
+    memory = [f"{level} {m['copy_gb_per_s']:.0f} GB/s" for level, m in levels]
     products = [f"{dtype} {rate:.0f}" for dtype, rate in limits["gflop_per_s"].items()]
     ending = f"; products {', '.join(products)} GFLOP/s" if products else ""
     return f"ceilings, threads {threads}: copies {', '.join(memory)}{ending}"
